@@ -8,6 +8,8 @@ from skdp import solvers as solvers
 from skdp._fitting.budget import PrivacyBudget
 from skdp._fitting.ledger import PrivacyBudgetError
 from skdp._fitting.privacy import Privacy, SeededNoise
+from skdp._fitting.refusals import InputError as InputError
+from skdp._fitting.refusals import InputTypeError as InputTypeError
 from skdp._fitting.user_warnings import (
     ExactScoreWarning,
     NoiseWarning,
@@ -66,6 +68,10 @@ __all__ = [
     "privacy_of",
     "total_privacy",
 ]
+
+for _thing in [*vars().values()]:
+    if isinstance(_thing, type) and issubclass(_thing, Exception):
+        _thing.__module__ = __name__  # the last line of a traceback names it, and so do pickles
 
 if TYPE_CHECKING:
     from skdp.model_selection import privacy_of, total_privacy

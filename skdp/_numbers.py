@@ -68,7 +68,7 @@ def shown(value: object) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
         return f"{type(value).__name__} of shape {shape}"
-    if isinstance(value, Sized):
+    if isinstance(value, Sized) and not isinstance(value, BaseEstimator):
         return f"{type(value).__name__} of length {len(value)}"
     return f"object of type {type(value).__name__}"
 
@@ -77,6 +77,11 @@ def listed(names: Iterable[object], most: int = 10) -> str:
     """Return names as a message may list them: quoted, and not too many."""
     quoted = [repr(name) for name in names]
     return ", ".join(quoted[:most]) + (f" and {len(quoted) - most} more" if quoted[most:] else "")
+
+
+def counted(number: int, what: str) -> str:
+    """Return "1 row" or "2 rows"."""
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def html_table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

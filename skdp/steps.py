@@ -91,7 +91,7 @@ def named(
         known = ", ".join(repr(word) for word in sorted(kinds))
         raise ValueError(
             f"{parameter} must be {others} or one of {known}, with arguments as in "
-            f"({min(kinds)!r}, {{...}}), got {shown(given)}. Nothing was released."
+            f"({min(kinds)!r}, {{...}}), got {shown(given)}."
         )
     arguments = given[1] if isinstance(given, tuple | list) else {}
     parameters = inspect.signature(kinds[name]).parameters.values()
@@ -100,7 +100,7 @@ def named(
     if unknown:
         raise ValueError(
             f"{parameter}: {name!r} takes {', '.join(allowed) or 'no arguments'}, got "
-            f"{', '.join(map(shown, unknown))}. Nothing was released."
+            f"{', '.join(map(shown, unknown))}."
         )
     for argument, value in arguments.items():
         require(f"{parameter}: {argument}", value, "be a number", is_real(value))
@@ -185,7 +185,7 @@ def constant_clip(given: float) -> float:
     ValueError
         If it is no number, or not positive, or too small or large for float64 arithmetic.
     """
-    allowed = f"be positive and finite, from {LEAST_CLIP_NORM:g} to {LARGEST_CLIP_NORM:g}"
+    allowed = f"be 'auto' or positive and finite, from {LEAST_CLIP_NORM:g} to {LARGEST_CLIP_NORM:g}"
     is_valid = is_real(given) and LEAST_CLIP_NORM <= given <= LARGEST_CLIP_NORM
     require("clip_norm", given, allowed, is_valid)
     return float(given)

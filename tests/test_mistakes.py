@@ -5,6 +5,7 @@ Nothing is released, and no cell is quoted.
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -262,10 +264,13 @@ SETTINGS = [
         {"privacy": Privacy(adjacency="add_one")},
         "adjacency must be one of 'zero_out', 'replace_one'",
     ),
-    ({"clip_norm": -1.0}, "clip_norm must be positive and finite"),
+    ({"clip_norm": -1.0}, "clip_norm must be 'auto' or positive and finite"),
     ({"clip_norm": "median"}, r"clip_norm must be .*, got 'median'"),
     ({"clip_norm": 1e-320}, r"clip_norm must be .*, from 1e-100 to 1e\+100"),
-    ({"clip_norm": 1e-320, "solver": "residual_budget"}, "clip_norm must be positive and finite"),
+    (
+        {"clip_norm": 1e-320, "solver": "residual_budget"},
+        "clip_norm must be 'auto' or positive and finite",
+    ),
     ({"scaling": RowNorm(1e-300)}, r"norm must be .*, from 1e-50 to 1e\+50, got 1e-300"),
     ({"scaling": RowNorm(0.0)}, "RowNorm: norm must be a positive, finite number"),
     ({"privacy": Privacy}, "privacy must be None or a Privacy object"),
@@ -274,6 +279,10 @@ SETTINGS = [
     ({"noise_schedule": ("exponential",)}, r"noise_schedule must be .*, got \('exponential',\)"),
     ({"learning_rate": "adaptive", "solver": "gd"}, "learning_rate must be .*, got 'adaptive'"),
     ({"max_iter": 2.5}, "max_iter must be 'auto' or an integer, at least 1"),
+    ({"constraint": "sphere"}, "constraint must be None, a set such as"),
+    ({"solver": "sgdd"}, "solver must be 'auto', a Solver or a name"),
+    ({"prior": StandardScaler()}, "a fitted linear model of skdp or .*got object of type Standard"),
+    ({"prior": RandomForestRegressor(2)}, "PublicModel.*got object of type RandomForestRegressor"),
     ({"learning_rate": -0.1}, "learning_rate must give positive, finite steps"),
     ({"learning_rate": "fast"}, "learning_rate must be 'auto', a positive number"),
     ({"momentum": -0.5}, r"momentum must be 'auto' or a number in \[0, 1\)"),
@@ -311,11 +320,40 @@ def test_a_parameter_is_refused_before_rows_are_read(model, parameters, message,
 
     ask = Oracle.request
     monkeypatch.setattr(Oracle, "request", answered)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as refusal:
         model(**parameters).fit(X, Y)
+    assert str(refusal.value).startswith(f"{type(model()).__name__}: ")
     if parameters.keys().isdisjoint({"class_weight", "classes"}):  # labels are in the rows
         with pytest.raises(ValueError, match=message):
             model(**parameters).plan(N, 2)
+
+
+@pytest.mark.parametrize("model", [skdp.DPRidge(), skdp.DPStandardScaler()])
+def test_a_refusal_of_names_of_columns_or_of_none_does_not_speak_of_cells(model):
+    frame = pd.DataFrame(X, columns=["age", *range(X.shape[1] - 1)])
+    for table, said in (
+        (frame, "X holds columns whose names"),
+        (frame[[]], "X must have at least"),
+    ):
+        with pytest.raises(skdp.InputError, match=said) as refusal:
+            model.fit(table, Y)
+        assert "cells" not in str(refusal.value)
+
+
+def test_errors_and_warnings_are_named_and_pickled_as_users_import_them():
+    """Workers send them back as pickles. The last line of a traceback is their full name."""
+    rooms = skdp, skdp.accounting, skdp.audit, skdp.metrics, skdp.model_selection, skdp.solvers
+    named = {
+        one
+        for room in rooms
+        for one in vars(room).values()
+        if isinstance(one, type) and issubclass(one, Exception)
+    }
+    assert {skdp.InputError, skdp.PrivacyBudgetError, skdp.NoiseWarning} < named
+    for one in named:
+        assert not any(part.startswith("_") for part in one.__module__.split(".")), one
+        again = pickle.loads(pickle.dumps(one("x")))
+        assert (type(again), str(again)) == (one, "x")
 
 
 def test_a_refused_fit_leaves_no_trace():
@@ -364,7 +402,7 @@ WARNED = {
     "one row": (
         lambda: RIDGE(delta=0.1).plan(1, 2),
         skdp.NoiseWarning,
-        "1 rows.*to reach half of the possible improvement",
+        "from 1 row:.*to reach half of the possible improvement",
     ),
     "numbers as labels": (
         lambda: LOGISTIC().plan(500, 2, n_classes=200),

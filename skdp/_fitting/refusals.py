@@ -37,6 +37,11 @@ UNUSABLE = {
     ),
     "contains infinity": "holds infinity (inf), or values that are too large for their type",
     "at least 1 dimension": "must have one entry for each row. It is a single one",
+    "Feature names are only": (
+        "holds columns whose names are of several types. Make all of them text, as by "
+        "X.columns = X.columns.astype(str)"
+    ),
+    "at least one array or dtype": "must have at least one column",
     "unique column names": "holds columns of the same name. Rename them",
     "Singleton array": "must have one entry for each row. It is a single one",
 }
@@ -160,6 +165,8 @@ def without_cells(what: str, X: Table = None, otherwise: str = NO_NUMBERS) -> It
         elif why is None and quotes_no_cell(refusal):
             raise
         what = "y" if "Input y contains" in message else what
+        no_columns = X is not None and 0 in np.shape(X)[1:]
+        what = "X" if no_columns or "Feature names" in message else what
         is_of_X = X is not None and what != "y"
         if why is None:
             why = otherwise + (place if otherwise == NO_NUMBERS else "")

@@ -614,10 +614,14 @@ class BlockReader:
             data = read_block(self._model, X, y, sample_weight, labelled, offset, **how)
             shape = data.n_features, data.targets.n_outputs, data.is_sparse, data.weighted
             if shape != declared:
-                raise ValueError(
-                    "blocks were declared to have (columns, outputs, sparse, weights) = "
-                    f"{declared}, got {shape}."
-                )
+                names = "n_features", "n_outputs", "sparse", "weighted"
+                facts = zip(names, declared, shape, strict=True)
+                unlike = [
+                    f"{name}={one} was declared, got {got}"
+                    for name, one, got in facts
+                    if one != got
+                ]
+                raise ValueError(f"a block is not as declared: {'; '.join(unlike)}.")
         return *mapped_rows(self._model, data), data.weights, data.codes
 
     def nothing(self) -> Arrival:

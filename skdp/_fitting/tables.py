@@ -172,6 +172,12 @@ def _type_of(X: Table, place: int) -> Any:
     return list(X.schema.types if _is_arrow(X) else X.dtypes)[place]
 
 
+def has_mark_of_missing(X: Table, place: int) -> bool:
+    """Whether cells of a column may be missing by its type. Integers of numpy never are."""
+    dtype = _type_of(X, place)
+    return not (isinstance(dtype, np.dtype) and dtype.kind in "biu")
+
+
 def column(X: Table, place: int) -> AnyArray:
     """Return a column of a data frame, Arrow table or array as an array."""
     names = names_of(X)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp._numbers import Array, Mask, Table, listed
+from skdp._numbers import Array, Mask, Table, counted, listed
 from skdp._oracle import Plan, Public, Scaling, Solution
 from skdp._stages.calibration import SKEWED
 from skdp._stages.inference import InferenceStage
@@ -34,10 +34,17 @@ HALF, TENTH = 0.5, 0.1
 KINDS = {"real": "regression", "nonnegative": "log link", "label": "two classes"}
 MEASURED_LOSSES = {"squared_error": "regression", "tweedie_log": "log link"}
 MEASURED_LOSSES |= {"logistic": "two classes", "multinomial": "more classes"}
+# Fits with other losses, and those whose figures are stated in their place.
+UNMEASURED_LOSSES = {
+    "huber": ("Huber", "least squares"),
+    "smoothed_pinball": ("Quantile", "least squares"),
+    "smoothed_hinge": ("Hinge", "logistic regression"),
+}
+LEAST_ROWS = 50  # below so few rows no median is stated
 
 # Names of columns that identify a person: "patient_id", "MRN", "NHS number", "customerNo".
 IDENTIFIER = re.compile(
-    r"(.*[\W_])?(id|uuid|key|name|ssn|mrn|nino|email)|(?-i:.*[a-z]I[dD])|.*national[\W_]*insurance.*|"
+    r"(.*[\W_])?(p?id|uuid|key|name|ssn|mrn|nino|email)|(?-i:.*[a-z]I[dD])|.*national[\W_]*insurance.*|"
     r"(.*[\W_])?(patient|person|client|customer|member|subject|employee|student|case|record|nhs|"
     r"hospital|insurance|security|passport|account)[\W_]*(id|no|nr|num|number)",
     re.IGNORECASE,
@@ -327,7 +334,6 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
     if public.is_pure:
         return ("No loss is predicted with delta=0, as such fits were not measured.",)
     facts = {
-        "this loss": problem.loss.name not in MEASURED_LOSSES,
         "this penalty or constraint": not {"unconstrained", "smooth_penalty"} <= problem.provides,
         "groups": public.grouped,
     }
@@ -343,6 +349,10 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
         skewed = _interval("skewed regression", signal)
         others = " This assumes a skewness of at most 2. With more skewed targets, such as counts "
         others += f"and costs, 80% of the fits lose between {skewed}."
+    if problem.loss.name in UNMEASURED_LOSSES:
+        others += " {} fits were not measured. These figures are for {}.".format(
+            *UNMEASURED_LOSSES[problem.loss.name]
+        )
     if unlike:
         others += f" Fits with {unlike} were not measured. These figures are of fits without them."
     of_means = {"real", "nonnegative"} if problem.loss.name in MEASURED_LOSSES else set()
@@ -356,15 +366,19 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
             others += " A declared range, scaling=PublicRange(target=(low, high)), avoids this."
     half = max(expected_loss(kind, signal)[1], LEAST_LOSS)  # less counts as 0 there
     median = ("at least " if half == MOST_LOSS else "no more than ") + _percent(half)
+    needed = {one: rows_for(one, signal, public.n_rows, kind) for one in (HALF, TENTH)}
+    medians = ", and ".join(
+        f"at most {_percent(one)} from about {n_rows} rows on"
+        for one, n_rows in needed.items()
+        if n_rows >= LEAST_ROWS
+    )
     return (
-        f"Signal over noise, mu n / p, is {signal:.3g} for {public.n_rows} {public.unit}s and "
-        f"{public.n_parameters} parameters. At this figure, half of the default fits to other "
-        f"{alike} lose {median} of the non-private model's improvement over a baseline, in "
-        f"{score}. 80% of them lose between {_interval(kind, signal)}. (A loss of 100% is as bad "
-        f"as the baseline.){others}",
-        f"The median loss is at most {_percent(HALF)} from about "
-        f"{rows_for(HALF, signal, public.n_rows, kind)} rows on, and at most {_percent(TENTH)} "
-        f"from about {rows_for(TENTH, signal, public.n_rows, kind)} rows on.",
+        f"Signal over noise, mu n / p, is {signal:.3g} for {counted(public.n_rows, public.unit)} "
+        f"and {counted(public.n_parameters, 'parameter')}. At this figure, half of the "
+        f"default fits to other {alike} lose {median} of the non-private model's improvement over "
+        f"a baseline, in {score}. 80% of them lose between {_interval(kind, signal)}. (A loss of "
+        f"100% is as bad as the baseline.){others}",
+        *([f"The median loss is {medians}."] if medians else []),
     )
 
 
@@ -409,14 +423,15 @@ def warn_about_noise(who: str, prepared: Prepared) -> None:
         if public.is_pure:
             advice = "Use fewer columns, a positive delta or a larger epsilon"
         what = (
-            f"estimate {n_parameters} parameters from {public.n_rows} {unit}: do not expect better "
+            f"estimate {counted(n_parameters, 'parameter')} from "
+            f"{counted(public.n_rows, public.unit)}: do not expect better "
             f"predictions than a baseline's. {advice}"
         )
     elif alike == "two classes" and hopeless(alike, signal * n_parameters / public.n_outputs):
         what = (
-            f"learn {public.n_outputs} classes from {public.n_rows} {unit}, as each class has "
-            "parameters of its own. If the labels are numbers to be predicted, use a regressor. "
-            "Otherwise merge classes"
+            f"learn {public.n_outputs} classes from {counted(public.n_rows, public.unit)}, as each "
+            "class has parameters of its own. If the labels are numbers to be predicted, use a "
+            "regressor. Otherwise merge classes"
         )
     else:
         return
@@ -432,7 +447,7 @@ def warn_about_noise(who: str, prepared: Prepared) -> None:
 COLLINEAR = (
     "No budget determines the coefficients of collinear columns (duplicates, all labels of a "
     "category) or constant ones. Leave one column out, for example by drop of "
-    "DPTabularPreprocessor."
+    "DPTabularPreprocessor. Events that occur in few rows are a further cause: use more rows."
 )
 
 

@@ -135,8 +135,9 @@ class Prior:
             is_fine = False
         if not is_fine:
             raise ValueError(
-                "prior must be PublicModel(coef, intercept) with finite numbers, a fitted linear "
-                f"model, or PublicSample(X, y=targets); got {shown(model.prior)}."
+                "prior must be a fitted linear model of skdp or scikit-learn, PublicModel(coef, "
+                "intercept) with finite numbers, or PublicSample(X, y=targets); got "
+                f"{shown(model.prior)}."
             )
         prior = cls(coef, intercept, None, costs, ranges)
         return prior if sample is None else replace(prior, sample=prior.margins(sample))

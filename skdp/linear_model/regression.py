@@ -683,6 +683,10 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
 
     def _target_assumptions(self) -> tuple[str, ...]:
         texts = super()._target_assumptions()
+        if self.power and declared_targets(self.scaling) is not None:
+            texts += (
+                "Within the declared range of targets, a narrower one is estimated privately.",
+            )
         return (*texts, f"That targets are {self._valid} is public.") if self.power else texts
 
     def _keep(self, solution: Solution, fit: Fit) -> None:

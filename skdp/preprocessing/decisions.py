@@ -12,6 +12,8 @@ from skdp._fitting.refusals import refusing
 from skdp._fitting.user_warnings import IDENTIFIER
 from skdp._numbers import Table, listed
 
+FILLED = "number", "date", "duration"  # uses of columns whose missing values get a fill_value
+
 
 class Decisions(tuple[str, ...]):
     """Decisions before a fit, in sentences. Printed as a numbered list."""
@@ -73,13 +75,15 @@ def check(X: Table, y: ArrayLike | None = None) -> Decisions:
         f"People: {leave}pass a label for each person as groups if a person may have several rows."
     ]
     advice = {
-        "category": "Categories: declare the labels of {} from a code book, or leave free text out",
-        "date": "Dates: DPTabularPreprocessor turns {} into days since 2000-01-01",
-        "none": "Other types: turn {} into columns of numbers, or leave them out",
-        "number": "Missing values: if any may be missing, give fill_value a typical value for {}",
+        (
+            "category",
+        ): "Categories: declare the labels of {} from a code book, or leave free text out",
+        ("date",): "Dates: DPTabularPreprocessor turns {} into days since 2000-01-01",
+        ("none",): "Other types: turn {} into columns of numbers, or leave them out",
+        FILLED: "Missing values: if any may be missing, give fill_value a typical value for {}",
     }
     for use, text in advice.items():
-        same = [name for name, own in uses.items() if own == use and name not in persons]
+        same = [name for name, own in uses.items() if own in use and name not in persons]
         texts += [f"{text.format(tables.columns_in_words(same))}."] if same else []
     texts += [] if y is None else [_target(y)]
     texts.append(
@@ -105,12 +109,13 @@ def _target(y: ArrayLike) -> str:
 def template(X: Table) -> str:
     """Return the call of `DPTabularPreprocessor` for a table, with blanks for public facts."""
     uses = uses_of_columns(tables.as_table(X))
+    uses |= {name: "none" for name in uses if IDENTIFIER.fullmatch(str(name))}
 
     def blanks(names: Iterable[Hashable], blank: str) -> str:
         return "".join(f"        {name!r}: {blank},\n" for name in names)
 
     labels = blanks((name for name, use in uses.items() if use == "category"), "[...]")
-    others = [name for name, use in uses.items() if use in ("number", "date", "duration")]
+    others = [name for name, use in uses.items() if use in FILLED]
     left_out = [name for name, use in uses.items() if use == "none"]
     return (
         "DPTabularPreprocessor(\n"

@@ -64,7 +64,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
     Attributes
     ----------
     mean_ : array of shape (n_features,)
-        Centres, estimated privately, 0 for sparse input.
+        Centres of the bulk of the values, estimated privately, 0 for sparse input. In a skewed
+        column a centre is not the mean.
     scale_ : array of shape (n_features,)
         Scales, estimated privately: about the standard deviation of the values within the range.
     low_, high_ : arrays of shape (n_features,)

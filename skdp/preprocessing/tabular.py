@@ -63,8 +63,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     fill_value : float, date, or dict of column to float or date, default=None
         Public values for ``impute="constant"``, and for columns of which hardly any value is known.
         Use a value that is typical of its column: a distant value widens the range of the column.
-        Columns that are left out get 0, with a warning if they are among ``missing``. For a column
-        of dates, a date, such as "1980-01-01", or days since 2000-01-01.
+        Columns that are left out get 0, with a warning if a value may be missing in them. For a
+        column of dates, a date, such as "1980-01-01".
     missing : "all" or list of columns, default="all"
         Columns that get a second column, which marks missing values. The choice must be public. In
         other columns missing values are filled and not marked. With the mark a linear model fits as
@@ -184,14 +184,17 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             self.feature_names_in_ = np.array(data.names, dtype=object)
         zeros = [
             name
-            for name in _numbers_among(kinds)
-            if self._marks(name) and self._given(name) is None and self.impute == "constant"
+            for place, (name, kind) in enumerate(kinds.items())
+            if kind != "category" and self.impute == "constant" and self._given(name) is None
+            if self._marks(name) or tables.has_mark_of_missing(X, place)
         ]
         if zeros:
+            unmarked = [name for name in zeros if not self._marks(name)]
+            also = f" Nothing marks those of {listed(unmarked)}, which missing leaves out."
             warn(
                 f"{self._who}: missing values of {listed(zeros)} become 0, as fill_value names no "
                 "other value for them. Give one that is typical of the column and known from "
-                "elsewhere, or 0: fill_value={...}; or leave the column out of missing.",
+                f"elsewhere: fill_value={{...}}.{also if unmarked else ''}",
                 UserWarning,
             )
         if self.impute == "median" and data.n_features:
@@ -340,11 +343,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 unread[name] = present
             kinds[name] = min(read_as)
         self._refuse_unread(X, unread)
-        for name in (name for name, kind in kinds.items() if kind == "number"):
+        for name, kind in kinds.items():
             given = self._given(name)
-            if not (given is None or isinstance(given, bool) or is_real(given)):
+            is_number = isinstance(given, bool) or is_real(given)
+            if given is not None and kind in ("number", "date") and is_number != (kind == "number"):
                 raise InputError(
-                    f"{who}: column {name!r} holds numbers. Its fill_value must be a number, got "
+                    f"{who}: column {name!r} holds {kind}s. Its fill_value must be a {kind}, got "
                     f"{given!r}. Nothing was released."
                 )
         return kinds
@@ -459,12 +463,14 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             wanted = "hold finite numbers, or dates (a missing category gets zeros everywhere)"
             require(f"{who}: fill_value", value, wanted, bool(is_finite))
         is_drop, missing = self.drop is None or _is_word(self.drop, "first"), self.missing
-        if isinstance(self.drop, Mapping):
-            is_drop = all(one in categories.get(name, ()) for name, one in self.drop.items())
+        for name, one in self.drop.items() if isinstance(self.drop, Mapping) else ():
+            own = categories.get(name, ())
+            wanted = f"be a label in categories: {listed(own) or 'it has no such column'}"
+            require(f"{who}: drop[{name!r}]", one, wanted, one in own)
         is_missing = np.iterable(missing) and not isinstance(missing, str)
         wanted = "be None, 'first' or a dict from columns of categories to one of their labels"
         for name, allowed, is_valid in (
-            ("drop", wanted, is_drop),
+            ("drop", wanted, is_drop or isinstance(self.drop, Mapping)),
             ("impute", "be 'constant' or 'median'", _is_word(self.impute, "constant", "median")),
             ("sparse_output", "be True or False", isinstance(self.sparse_output, bool | np.bool_)),
             ("missing", "be 'all' or a list of columns", is_missing or _is_word(missing, "all")),

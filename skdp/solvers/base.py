@@ -315,7 +315,7 @@ def get_solver(name: Named, **parameters: object) -> Solver:
     if not isinstance(word, str) or word not in REGISTRY.keys() | ALGORITHMS.keys():
         raise ValueError(
             "solver must be 'auto', a Solver or a name of one or ('gd', {...}), "
-            f"got {shown(name)}.{_similar(word)} Nothing was released.\nSolvers:\n{short_menu()}"
+            f"got {shown(name)}.{_similar(word)}\nSolvers:\n{short_menu()}"
         )
     word, settings = ALGORITHMS.get(word, (word, {}))
     known = _hyperparameters(word)

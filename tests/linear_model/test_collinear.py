@@ -104,6 +104,7 @@ def test_inference_tells_collinear_columns_from_noise():
     y = T + LABELS @ [0.0, 1.0, 2.0]
     model = skdp.DPLinearRegression(inference="coefficients", epsilon=5.0, privacy=seeded(1))
     assert "all labels of a category" in model.plan(N, 6).expectations[0]
+    assert "Events that occur in few rows" in model.plan(N, 6).expectations[0]
     with pytest.warns(skdp.NoiseWarning, match="columns 'a', 'b', 'c' are not determined"):
         model.fit(frame, y)
     assert "No budget determines the coefficients" in str(model.summary())

@@ -55,6 +55,40 @@ def test_it_comes_before_any_budget_is_spent(classification):
     assert budget.n_fits == 0
 
 
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (skdp.DPQuantileRegressor(), "Quantile fits .* are for least squares"),
+        (skdp.DPHuberRegressor(), "Huber fits .* are for least squares"),
+        (skdp.DPLinearSVC(classes=[0, 1]), "Hinge fits .* are for logistic regression"),
+    ],
+)
+def test_plans_say_of_which_fits_their_figures_are(model, said):
+    expected = " ".join(model.plan(1000, 2).expectations)
+    assert re.search(said.replace(".*", r"were not measured\. These figures"), expected)
+    assert "this loss" not in expected
+
+
+def test_plans_state_no_need_of_a_handful_of_rows():
+    for epsilon in (0.01, 0.1, 1.0, 10.0):
+        for n_features in (1, 3, 10, 100):
+            said = " ".join(skdp.DPRidge(epsilon=epsilon).plan(10**5, n_features).expectations)
+            needed = [int(rows) for rows in re.findall(r"from about (\d+) rows", said)]
+            assert all(rows >= 50 for rows in needed)
+            assert ("The median loss" in said) == bool(needed)
+    (one,) = warned(lambda: skdp.DPRidge(delta=1e-9).plan(1, 1))
+    assert "2 parameters from 1 row:" in one
+
+
+@pytest.mark.parametrize("low", [-10, 0])
+def test_statements_reconcile_a_declared_range_of_targets_with_an_estimated_one(low):
+    ranges = skdp.PublicRange(low=0, high=1, target=(low, 5000))
+    texts = skdp.DPTweedieRegressor(power=1.5, scaling=ranges).plan(1000, 2).assumptions
+    (place,) = (place for place, text in enumerate(texts) if f"{low} to 5000, was chosen" in text)
+    assert "Within the declared range of targets, a narrower one" in texts[place + 1]
+    assert "narrower" not in " ".join(skdp.DPRidge(scaling=ranges).plan(1000, 2).assumptions)
+
+
 # ---------------------------------------------------------------- too few rows for anything
 
 

@@ -257,9 +257,9 @@ def test_missing_rows_are_null_records(name):
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        ((np.zeros((3, 5)), np.zeros(3)), "declared to have"),
-        ((np.zeros((3, 4)), np.zeros((3, 2))), "declared to have"),
-        ((sparse.csr_array((3, 4)), np.zeros(3)), "declared to have"),
+        ((np.zeros((3, 5)), np.zeros(3)), "n_features=4 was declared, got 5"),
+        ((np.zeros((3, 4)), np.zeros((3, 2))), "n_outputs=1 was declared, got 2"),
+        ((sparse.csr_array((3, 4)), np.zeros(3)), "sparse=False was declared, got True"),
         ((np.full((3, 4), np.nan), np.zeros(3)), "NaN"),
         ((np.zeros((3, 4)), np.zeros(2)), "inconsistent"),
         (

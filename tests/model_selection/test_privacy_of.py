@@ -183,9 +183,7 @@ def test_every_private_step_is_counted_or_refused():
         make_union(skdp.DPStandardScaler()),
         make_column_transformer((skdp.DPStandardScaler(), [0])),
     ):
-        with pytest.raises(
-            ValueError, match="that spend budget, which have to be steps"
-        ):
+        with pytest.raises(ValueError, match="that spend budget, which have to be steps"):
             price(hidden)
 
 

@@ -30,7 +30,8 @@ def test_decisions_are_listed_and_cost_nothing():
         assert budget.n_fits == 0
     for said in (
         "'patient_id' out of X", "labels of columns 'ward', 'note'", "column 'born' into days",
-        "turn column 'scores'", "typical value for column 'age'", "classes=[...]", "1/n = 0.33",
+        "turn column 'scores'", "typical value for columns 'age', 'born'", "classes=[...]",
+        "1/n = 0.33",
     ):  # fmt: skip
         assert said in listed
     assert listed.splitlines()[0].startswith("1. ")
@@ -58,12 +59,33 @@ def test_the_blanks_of_a_template_are_filled():
     text, name = skdp.DPTabularPreprocessor.template(table), "DPTabularPreprocessor"
     with pytest.raises(ValueError, match="categories"):
         eval(text, {name: getattr(skdp, name)}).fit(table)
-    for blank, value in (("[...]", "['a', 'b', 'c']"), ("'age': ...", "'age': 50"), ("...", "0")):
+    for blank, value in (
+        ("[...]", "['a', 'b', 'c']"),
+        ("'age': ...", "'age': 50"),
+        ("...", "'2000-01-01'"),
+    ):
         text = text.replace(blank, value)
     fitted = eval(text, {name: getattr(skdp, name)}).fit(table)
     assert fitted.kinds_ == {
         "ward": "category", "age": "number", "born": "date", "note": "category",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["patient_id", "pid", "PID", "visit pid", "patientId"])
+def test_decisions_and_template_leave_persons_out_and_fill_the_same_columns(name):
+    table = frame()[["patient_id", "age", "born"]].assign(stay=pd.to_timedelta([1, 2, 3], "D"))
+    table = table.rename(columns={"patient_id": name})
+    text, listed = skdp.DPTabularPreprocessor.template(table), str(skdp.check(table))
+    assert text.count(repr(name)) == 1
+    assert f"leave out of X: {name!r}" in text
+    assert f"leave column {name!r} out of X" in listed
+    filled = "'age', 'born', 'stay'"
+    assert f"typical value for columns {filled}." in listed
+    assert f"missing=[{filled}]" in text
+    for other in ("rapid", "stupid", "pids"):
+        assert (
+            repr(other) not in str(skdp.check(table.rename(columns={"age": other}))).split(".")[1]
+        )
 
 
 def test_other_tables_have_the_same_decisions():

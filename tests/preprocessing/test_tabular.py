@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,9 @@ def test_columns_come_out_as_promised():
         }
     )
     public = {"two": ["a", "b"], "three": ["x", "y", "z"], "numbers": [1, 2, 3]}
-    table = skdp.DPTabularPreprocessor(public, missing=["n", "two"], fill_value={"n": 9, "day": -1})
+    table = skdp.DPTabularPreprocessor(
+        public, missing=["n", "two"], fill_value={"n": 9, "day": "1999-12-31"}
+    )
     found = table.set_output(transform="pandas").fit_transform(frame)
     expected = {
         "n": [1.5, 9, 3],
@@ -79,7 +82,7 @@ def test_columns_come_out_as_promised():
     assert found.to_numpy().T.tolist() == list(expected.values())
 
 
-@pytest.mark.parametrize("day", ["1980-01-01", pd.Timestamp("1980-01-01", tz="UTC"), -7305])
+@pytest.mark.parametrize("day", ["1980-01-01", pd.Timestamp("1980-01-01", tz="UTC")])
 def test_gaps_are_filled_with_what_was_declared_and_zeros_are_announced(day):
     frame = pd.DataFrame({"born": pd.to_datetime([None, "2000-01-02"]), "income": [None, 9e4]})
     table = skdp.DPTabularPreprocessor(fill_value={"born": day}, missing=["born"])
@@ -88,6 +91,39 @@ def test_gaps_are_filled_with_what_was_declared_and_zeros_are_announced(day):
         table.set_params(missing="all").fit(frame)
     with pytest.raises(ValueError, match="Its fill_value must be a number"):
         table.set_params(fill_value={"income": "1980-01-01"}).fit(frame)
+    for number in (5, np.float32(5), True, {"born": -7305}):
+        with pytest.raises(ValueError, match=r"'born' holds dates\. Its fill_value must be a date"):
+            table.set_params(fill_value=number).fit(frame)
+
+
+@pytest.mark.parametrize("marked", ["all", ["seen"], []])
+def test_zeros_are_announced_where_the_type_of_a_column_has_a_mark_of_missing_values(marked):
+    frame = pd.DataFrame(
+        {
+            "whole": [1, 2],
+            "yes": [True, False],
+            "age": [1.0, np.nan],
+            "full": [1.0, 2.0],
+            "seen": pd.to_datetime(["2024-01-01", None]),
+            "stay": pd.to_timedelta([1, None], "D"),
+            "nullable": pd.array([1, None], dtype="Int64"),
+            "objects": np.array([1, None], dtype=object),
+        }
+    )
+    said = {}
+    for table in (frame, frame.fillna(frame.iloc[0])):
+        with pytest.warns(UserWarning, match="become 0, as fill_value") as caught:
+            skdp.DPTabularPreprocessor(missing=marked).fit(table.astype(frame.dtypes))
+        (said[str(caught[0].message)],) = caught
+    (text,) = said  # by types alone
+    assert "leave" not in text.partition("Nothing marks")[0]
+    for name in ("age", "full", "seen", "stay", "nullable", "objects"):
+        is_marked = marked == "all" or name in marked
+        assert text.count(repr(name)) == 2 - is_marked
+    assert text.count("'whole'") == text.count("'yes'") == (marked == "all")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        skdp.DPTabularPreprocessor(missing=[]).fit(frame[["whole", "yes"]])
 
 
 def test_levels_of_a_category_are_not_taken_for_public(frame):
@@ -265,7 +301,7 @@ def test_sparse_output_is_that_of_arrays_and_small():
 @pytest.mark.parametrize("cells", [["Anna", "Bo"], [1, 2], [0.5, None], [[1], [2]], [True, 2j]])
 def test_cells_of_dates_that_are_none_are_refused_and_not_quoted(cells):
     dates = pd.DataFrame({"day": pd.to_datetime(["2000-01-02", "2000-01-03"])})
-    table = skdp.DPTabularPreprocessor(fill_value=0).fit(dates)
+    table = skdp.DPTabularPreprocessor(fill_value="2000-01-01").fit(dates)
     with pytest.raises(ValueError, match="cannot be read as dates, in column 'day'") as refusal:
         table.transform(pd.DataFrame({"day": cells}))
     assert "Anna" not in str(refusal.value)
@@ -281,7 +317,7 @@ def test_periods_that_pandas_has_no_time_for_are_not_quoted(monkeypatch):
 
     monkeypatch.setattr(pd.Period, "start_time", property(start_time), raising=True)
     with pytest.raises(ValueError, match="cannot be read as dates") as refusal:
-        skdp.DPTabularPreprocessor(fill_value=0).fit_transform(X)
+        skdp.DPTabularPreprocessor(fill_value="2000-01-01").fit_transform(X)
     assert "2000" not in str(refusal.value)
 
 
@@ -304,8 +340,15 @@ def test_a_reference_level_has_no_column(drop, expected):
     np.testing.assert_array_equal(table.transform(frame).T, [cells[name] for name in expected])
 
 
-@pytest.mark.parametrize("drop", ["last", ["a"], {"ward": "z"}, {"age": 1}, True])
-def test_another_reference_level_is_refused(drop):
+@pytest.mark.parametrize(
+    ("drop", "said"),
+    [
+        *((drop, "drop must be None, 'first' or a dict") for drop in ("last", ["a"], True)),
+        ({"ward": "z"}, r"drop\['ward'\] must be a label in categories: 'a', 'b', 'c', got 'z'"),
+        ({"age": 1}, r"drop\['age'\] must .* no such column, got 1"),
+    ],
+)
+def test_another_reference_level_is_refused(drop, said):
     table = skdp.DPTabularPreprocessor({"ward": ["a", "b", "c"]}, drop=drop)
-    with pytest.raises(ValueError, match="drop must be None, 'first' or a dict"):
+    with pytest.raises(ValueError, match=said):
         table.fit(pd.DataFrame({"ward": ["a", "b"]}))
