@@ -236,7 +236,7 @@ class PrivateEstimator(BaseEstimator):
                 with refusals.refusing(self._who):
                     source = fit.open_source(spread)
                 compared = self._protects_labels and fit.data.provides == IN_MEMORY
-                rows = fit.data.part, fit.data.given[:2]
+                rows = fit.data.part, fit.data.given
                 drawn_from = charge_fit(
                     self, fit.statement, fit.data if compared else None, rows=rows
                 )

@@ -90,13 +90,13 @@ def read_data(
     """
     with refusals.refusing(model._who):
         model._check_parameters()
-        given = X, y, sample_weight, groups
+        given = X, y, sample_weight, groups, offset
         refuse_blocks(X)
         if isinstance(X, Partitions) or is_dask(X):
             columns = {"y": y, "sample_weight": sample_weight, "groups": groups}
             partitions = as_partitions(X, **columns, offset=offset)
             return _read_partitions(model._reader(), partitions, given)
-        data = read_block(model, *given, offset, **beside)
+        data = read_block(model, *given, **beside)
     part = parts.part_of(*given, unit=data.unit)
     y = None if y is None else data.y
     return with_source(model, replace(data, y=y, part=part, given=(*given[:3], offset)))
@@ -141,7 +141,7 @@ def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ..
         provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
         starts=starts,
         part=parts.part_of(*given, unit=unit),
-        given=given[:3],
+        given=(*given[:3], given[4]),
         is_checked_here=False,
         assumptions=(DIVISION, WHOLE_GROUPS) if unit == "group" else (DIVISION,),
     )
@@ -443,7 +443,11 @@ def read_plain(
         if isinstance(X, Partitions) or is_dask(X):
             partitions = as_partitions(X, y=y, groups=groups, **beside)
             reader = PlainReader(who, reads_labels=reads_labels)
-            return _read_partitions(reader, partitions, (X, y, beside.get("sample_weight"), groups))
+            return _read_partitions(
+                reader,
+                partitions,
+                (X, y, beside.get("sample_weight"), groups, beside.get("offset")),
+            )
         labels = groups
         if groups is not None and not isinstance(groups, grouping.GroupLabels):
             labels = grouping.GroupLabels(groups, X=X, y=y, **beside)

@@ -270,9 +270,10 @@ def fit_with_prior(
         of_second = read_data(second, MappedPartitions(rows.X, _ZeroOffset()))
         rows = replace(of_second, X=rows.X, part=rows.part, given=rows.given)
     else:
-        known = np.zeros(rows.n_rows) if offset is None else np.asarray(offset)
+        known = np.zeros(rows.n_rows) if offset is None else np.array(offset)
         of_first = {"X": prior.margins(rows.X), "y": y, **beside, "offset": offset}
-        parts.remember(of_first["X"], rows.part, rows.unit)  # as the rows that they come from
+        for made in (of_first["X"], known):  # as the rows that they come from
+            parts.remember(made, rows.part, rows.unit)
         rows = read_data(second, X, y, **beside, offset=known)
     plans = [
         prepare_fit(one, data)
@@ -281,9 +282,9 @@ def fit_with_prior(
     total = _total(model, prior, [plan.statement for plan in plans])
     own = composed(model._who, [Cost.of(plan.statement) for plan in plans], model.delta)
     # 2. One charge for both fits.
-    given = rows.part, (X, y)
-    charge_fit(model, own.statement(), None if is_apart else rows, rows=given)
-    stated = with_earlier_fits(model, given[1], total)
+    arrays = X, y, sample_weight, offset
+    charge_fit(model, own.statement(), None if is_apart else rows, rows=(rows.part, arrays))
+    stated = with_earlier_fits(model, (X, y), total)
     with parts.charged_as_a_whole(rows.unit):
         first.fit(**of_first)
         moved, limit = prior.times(first), _limit(model)

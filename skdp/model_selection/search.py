@@ -210,7 +210,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             beside = {"sample_weight": sample_weight, "offset": offset}
             data = candidates.rows_to_split(who, self.estimator, X, y, groups, **beside)
             n_records, unit = data.n_records, data.unit
-            part = parts.part_of(X, y, sample_weight, groups, unit=unit)
+            part = parts.part_of(X, y, sample_weight, groups, offset, unit=unit)
             n_scored = scored_records(self.holdout, n_records, unit, "holdout")
             # 1. Candidates, each of them priced. The statement of the whole.
             pool = self._pool()
@@ -220,7 +220,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             ready, _ = candidates.checked(who, *given)
         # 2. One charge for all, then the runs.
         statement = replace(cost, part=part).statement()
-        drawn_from = charge_fit(self, statement, rows=(part, (X, y)))
+        drawn_from = charge_fit(self, statement, rows=(part, (X, y, sample_weight, offset)))
         statement = with_earlier_fits(self, (X, y), statement)
         split = data.split([n_train, n_scored], drawn_from)
         # Warnings and messages would show which candidates were drawn.
@@ -473,10 +473,10 @@ def dp_cross_validate(
         given: Any = estimator, [{}], budgets[0], data, n_train, epsilon, target_range
         (model,), n_outputs = candidates.checked(WHO, *given)
         requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
-        part = parts.part_of(X, y, sample_weight, groups, unit=data.unit)
+        part = parts.part_of(X, y, sample_weight, groups, offset, unit=data.unit)
         statement = replace(cost, part=part).statement()
     # 2. Charge, and run.
-    draws = charge_fit(payer, statement, who=WHO, rows=(part, (X, y)))
+    draws = charge_fit(payer, statement, who=WHO, rows=(part, (X, y, sample_weight, offset)))
     models, folds = _runs(model, budgets[1], data, data.split(sizes, draws), draws, scoring)
     for fitted in models:
         candidates.state_whole(fitted, statement)

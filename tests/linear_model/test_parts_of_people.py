@@ -185,3 +185,14 @@ def test_mutants_are_caught(monkeypatch):
         )
         with pytest.raises((AssertionError, skdp.PrivacyBudgetError)):
             check_total()
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "offset"])
+def test_weights_and_offsets_of_another_part_are_refused(name):
+    shared, values = skdp.PrivacyBudget(9.0, DELTA), np.random.default_rng(1).uniform(size=600)
+    for part, rows in {"north": NORTH, "south": SOUTH}.items():
+        with shared.part(part):
+            skdp.DPRidge().fit(X[rows], Y[rows], **{name: values[rows]})
+    with shared.part("south"), pytest.raises(skdp.PrivacyBudgetError, match="another part"):
+        skdp.DPRidge().fit(X[SOUTH], Y[SOUTH], **{name: values[NORTH]})
+    assert shared.n_fits == 2

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor, VotingRegressor
@@ -29,7 +30,7 @@ import skdp
 from composition import DELTA, together
 from skdp._fitting import parts
 from skdp.metrics import evaluate
-from skdp.model_selection import DPHoldout, dp_train_test_split
+from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 
 FIT = partial(skdp.DPRidge, scaling=skdp.RowNorm(4.0, target=5.0), max_iter=3)
 
@@ -260,3 +261,23 @@ def test_a_hold_out_scores_its_own_rows(regression, name):
     ):
         halves.evaluate(model, **{name: X if name == "X" else y})
     assert budget.n_fits == 0
+
+
+def test_an_offset_of_the_other_part_is_added(classification):
+    """It holds rows of that part, as weights do."""
+    X, y = classification[0][:400], classification[1][:400]
+    split = dp_train_test_split(X, y, y * 1.0, test_size=0.5)
+    A, B, y_A, y_B, o_A, o_B = split
+    model = skdp.DPLogisticRegression(classes=np.unique(y).tolist())
+    first = clone(model).fit(A, y_A)
+    search = DPSearchCV(clone(model), {}, n_candidates=2)
+    for offset, is_own in ((o_B, True), (o_A, False)):
+        others = [
+            clone(model).fit(B, y_B, offset=offset),
+            clone(search).fit(B, y_B, offset=offset),
+            evaluate(first, B, y_B, offset=offset).privacy_,
+            dp_cross_validate(clone(model), B, y_B, offset=offset).privacy_,
+        ]
+        for other in others:
+            spent = total(first, other)
+            assert spent == pytest.approx(1.0, rel=1e-4) if is_own else spent > 1.3
