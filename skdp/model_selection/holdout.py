@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
@@ -23,7 +23,7 @@ from skdp._fitting.refusals import refusing
 from skdp._fitting.rows import read_plain, refuse_blocks
 from skdp._fitting.tables import is_dask
 from skdp._fitting.user_warnings import PrivacyWarning
-from skdp._numbers import Indices, MatrixLike, Seed, is_integer, is_real, require
+from skdp._numbers import Indices, MatrixLike, Seed, are_numbers, is_integer, is_real, require
 from skdp._oracle import noise_source
 from skdp._oracle.sources.keyed_split import PartOfPartitions
 from skdp._oracle.sources.partitioned import Partitions
@@ -267,6 +267,12 @@ class DPHoldout:
             beside = ("sample_weight", "offset", "groups")
             given = [name for name in beside if self._train[name] is not None]
             candidates.require_takes(model, given)
+            y = self._test["y"]
+            if is_regressor(model) and y is not None and not are_numbers(np.asarray(y)):
+                raise ValueError(
+                    "y must be an array of numbers, which scores need. It is one of objects. Pass "
+                    "y.astype(float)."
+                )
         with parts.fits_on_part(self._parts[0], self._unit):
             model = candidates.fitted(model, **self._train)
         self._count("fit", "{} models were fitted on the first part")

@@ -281,3 +281,11 @@ def test_an_offset_of_the_other_part_is_added(classification):
         for other in others:
             spent = total(first, other)
             assert spent == pytest.approx(1.0, rel=1e-4) if is_own else spent > 1.3
+
+
+def test_targets_that_no_score_takes_are_not_fitted(regression):
+    X, y = regression
+    halves = DPHoldout(X, y.astype(object))
+    with skdp.PrivacyBudget(1.0, DELTA) as budget, pytest.raises(ValueError, match="of objects"):
+        halves.fit(FIT())
+    assert budget.n_fits == 0
