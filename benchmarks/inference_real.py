@@ -99,7 +99,7 @@ def remembered(asked: list):
 
     def step(self, oracle, about, bounds):
         if not oracle.is_rehearsal:
-            _, coordinates, row_norm, cap, _ = about
+            _, coordinates, row_norm, cap = about
             asked.append((coordinates.matrix, row_norm, cap))
         return original(self, oracle, about, bounds)
 

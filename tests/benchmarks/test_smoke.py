@@ -16,6 +16,7 @@ from benchmarks import (
     held_out,
     held_out_sets,
     inference,
+    inference_real,
     registry,
     results_file,
     score_coverage,
@@ -37,6 +38,8 @@ def small(monkeypatch, rng):
     monkeypatch.setattr(held_out, "arrays", lambda name: known[name])
     counted = X, rng.poisson(np.exp(X[:, 0])).astype(float)
     monkeypatch.setattr(counts, "arrays", lambda name: counted)
+    monkeypatch.setattr(inference_real, "DRAWN", {"made up": (2_000,)})
+    monkeypatch.setattr(inference_real, "population", lambda name: (X, X[:, 0] + 1.0, False))
     held_out.split_of.cache_clear()
     yield
     held_out.split_of.cache_clear()
@@ -75,6 +78,11 @@ def run_inference(path):
     return inference.verdict(path), len(results_file.read(path)[1]), 2
 
 
+def run_real(path):
+    inference_real.run(path, "a command", 2, ["made up"])
+    return [], len(results_file.read(path)[1]), len(inference_real.EPSILONS)
+
+
 def run_scores(path):
     score_coverage.run(path, "a command", 3, [1.0], ["rows", "r2"])
     return score_coverage.verdict(path), len(results_file.read(path)[1]), 6
@@ -93,8 +101,8 @@ def run_reports(path):
 
 
 RUNS = (
-    run_utility, run_held_out, run_counts, run_cases, run_inference, run_scores, run_speed,
-    run_reports,
+    run_utility, run_held_out, run_counts, run_cases, run_inference, run_real, run_scores,
+    run_speed, run_reports,
 )  # fmt: skip
 
 

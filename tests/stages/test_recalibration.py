@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from skdp._stages.calibration import (
     SHARE,
     SHIFT_STD,
     SLOPE_STD,
-    TWO_CLASSES,
     CalibrationPrior,
     Recalibration,
 )
@@ -227,14 +225,3 @@ def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
     assert statement.epsilon == planned.epsilon
     assert 0.7 * (1 - 1e-6) <= statement.epsilon <= 0.7
     assert statement.releases[-1].kind == "calibration"
-
-
-def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
-    problem, hopeless = Problem(Logistic()), public_for(100, epsilon=0.01)
-    ratio = hopeless.signal_to_noise
-    assert ratio < 0.05
-    few = CalibrationPrior.of(hopeless, problem)
-    assert few.mean[0] == pytest.approx(TWO_CLASSES[0] * ratio / (1 + ratio))
-    assert few.std[1] > 5 * SHIFT_STD
-    given = replace(hopeless, start=((0.5,),) * 11)
-    assert CalibrationPrior.of(given, problem).mean[0] == TWO_CLASSES[0]

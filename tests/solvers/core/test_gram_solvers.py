@@ -78,22 +78,6 @@ def test_boosting_without_noise_in_any_unit(rounds, regression):
     np.testing.assert_allclose(model.coef_, Ridge(3.0).fit(X, 1e3 * y).coef_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_rounds_of_boosting(rounds, regression):
-    X, y = regression
-    solver = get_solver("boosted_ssp", rounds=rounds)
-    model = skdp.DPRidge(
-        20.0,
-        epsilon=3.0,
-        solver=solver,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        scaling="none",
-    )
-    kinds = [record.kind for record in model.fit(X, y).privacy_.releases]
-    assert kinds.count("residual_squares") == max(rounds - 1, 0)
-    assert kinds[0] == "gram"
-
-
 @pytest.mark.parametrize("solver", ["boosted_ssp", "whitened"])
 def test_constraints_and_kinks_are_refused(solver, regression):
     X, y = regression

@@ -210,24 +210,3 @@ def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjace
         )
 
     replay.check(make, *differing(X, y, adjacency, 3, 1e300, y[3]), adjacency)
-
-
-@pytest.mark.parametrize("max_iter", ["auto", 1, 10, 5000])
-def test_default_steps_halve_over_a_run(max_iter):
-    resolved = AdaptiveNoiseSGD(max_iter=max_iter).resolve(facts(), PROBLEM)
-    sizes = step_sizes(resolved.learning_rate, resolved.max_iter)
-    assert (np.diff(sizes) < 0).all()
-    if resolved.max_iter > 100:
-        assert sizes[-1] / sizes[0] == pytest.approx(0.5, abs=0.01)
-
-
-def test_the_number_of_steps_follows_the_users_step_size():
-    public = facts(n_rows=10**5)
-    short, long = (
-        AdaptiveNoiseSGD(learning_rate=size).resolve(public, PROBLEM).max_iter
-        for size in (1.0, 2.0)
-    )
-    assert 200 < long < short < 1000
-    assert short == pytest.approx(2 * long, abs=2)
-    with pytest.raises(ValueError, match="learning_rate must give positive"):
-        AdaptiveNoiseSGD(learning_rate=-1.0).resolve(public, PROBLEM)

@@ -14,8 +14,6 @@ from skdp.accounting import (
     Composed,
     DisjointPass,
     Gaussian,
-    OnBlock,
-    Partition,
     Shuffled,
     calibrate,
     price,
@@ -99,11 +97,6 @@ def test_as_many_counts_whatever_they_answer(search, rng):
             assert found == candidates[-1]
         if answers == np.inf:
             assert found == candidates[0]
-
-
-def test_doubling_asks_one_count_more_than_the_proof_composes():
-    assert number_of_counts("doubling") == 21
-    assert number_of_counts("binary") == 7
 
 
 # ---------------------------------------------------------------------- what it costs
@@ -229,13 +222,6 @@ def test_impossible_batches_are_refused(size):
 def test_blocks_and_their_size_are_not_both_taken():
     with pytest.raises(ValueError, match="follow from each other"):
         ShuffledSGD(batch_size=5, max_iter=5).resolve(public_for(), Problem(SquaredError()))
-
-
-def test_the_partition_of_blocks_is_in_the_plan():
-    _, plan = planned(AdaptiveShuffledSGD())
-    event = plan.entries[0].event
-    assert isinstance(event, OnBlock)
-    assert isinstance(event.partition, Partition)
 
 
 # ---------------------------------------------------------------------- one record, one block

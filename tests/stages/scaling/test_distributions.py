@@ -16,7 +16,6 @@ from skdp._stages.scaling.distributions import (
     LOG2_STDS,
     LOG2_WIDTHS,
     LOG_UNLIKELY,
-    LOGNORMAL_SCALE,
     RANGE_IN_SCALES,
     TAIL_SHARE,
     ZERO_SHARES,
@@ -28,7 +27,6 @@ from skdp._stages.scaling.distributions import (
     families,
     locations,
     lognormal,
-    median_bin,
     normal,
     posteriors,
     prior,
@@ -83,14 +81,6 @@ def test_moments_are_those_of_samples(rng):
         assert family.mean == pytest.approx(mean, abs=0.03 * scale)
         assert family.scale == pytest.approx(scale, rel=0.05)
         assert family.half_width == pytest.approx(half_width, rel=0.05)
-
-
-@pytest.mark.parametrize("positive", [0.0, 0.5, 1.0])
-def test_scales_of_lognormal_columns_are_multiples_of_their_median(positive):
-    for log_std in LOG2_STDS:
-        family = lognormal(log_std, positive)
-        assert family.mean == 2 * positive - 1
-        assert family.scale == LOGNORMAL_SCALE
 
 
 @pytest.mark.parametrize("log_std", LOG2_STDS)
@@ -310,8 +300,3 @@ def test_counts_that_the_likeliest_distribution_explains_do_not_widen_a_range():
         magnitudes = Histogram(shares, np.array([2e-4]))
         highs.append(coarse_ranges(magnitudes, exact=False, pooled=False).high[0])
     assert highs[0] == highs[1] < highs[2]
-
-
-def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
-    posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
-    assert median_bin(posterior, np.array([5, 2, 7, 2])).tolist() == [2, 5, 7]
