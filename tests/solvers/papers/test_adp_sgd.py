@@ -187,7 +187,7 @@ def test_defaults_travel_no_further_than_gradient_descent(loss):
         ({"sampling": "all"}, "sampling must be one of"),
         ({"averaging": "first"}, "averaging must be one of"),
         ({"noise_schedule": "linear"}, "noise_schedule must be .* one of"),
-        ({"clip_norm": 0}, "clip_norm must be positive"),
+        ({"clip_norm": 0}, "clip_norm must be 'auto' or positive"),
         ({"batch_size": 401}, "batch_size must be None"),
     ],
     ids=str,
