@@ -142,17 +142,20 @@ def descent_defaults(
     max_iter: int | None = None,
     learning_rate: float | None = None,
     mu: float | None = None,
+    beta: float | None = None,
 ) -> Settings:
     """Hyperparameters of gradient descent for a problem of this shape and budget.
 
     If the user has set the number of steps or their size, the other one follows, so that the
-    distance travelled stays the same. ``mu`` is that of the budget, unless it is given.
+    distance travelled stays the same. ``mu`` is that of the budget, unless it is given. With less
+    momentum than the default, ``beta``, steps are shorter.
     """
     n_columns, n_outputs = public.shape
     _, travelling = _constants(public, problem)
     row_norm = math.sqrt(n_columns)
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)
+    beta = MOMENTUM if beta is None else beta
     # 0. Signal to noise. A fit without noise is treated as a very large budget.
     mu = public.gradient_mu if mu is None else mu / public.sensitivity_factor
     # Where means of groups are clipped, both they and the noise are shorter.
@@ -171,7 +174,7 @@ def descent_defaults(
     travel = travelling * min(ratio, ratio**0.75)
     if problem.loss.residual_bound is None:
         travel *= min(1.0, ratio)
-    largest = _longest_step(public, problem, row_norm)
+    largest = min(1.0, stable_step(beta) / STABLE) * _longest_step(public, problem, row_norm)
     unit = n_columns / row_norm**2
     if max_iter is None:
         step = largest if learning_rate is None else max(learning_rate / unit, math.ulp(0.0))
@@ -179,11 +182,16 @@ def descent_defaults(
     return {
         "max_iter": max_iter,
         "learning_rate": min(travel / max_iter, largest) * unit,
-        "momentum": MOMENTUM,
+        "momentum": beta,
         "noise_schedule": "uniform",
         "clip_norm": clip_norm,
         "averaging": "tail",
     }
+
+
+def stable_step(beta: float) -> float:
+    """Return the step size times curvature up to which the heavy ball is stable."""
+    return 2 * (1 + beta) / (1 - beta)
 
 
 def _longest_step(public: Public, problem: Problem, row_norm: float) -> float:
@@ -271,6 +279,7 @@ def laplace_descent_defaults(
     problem: Problem,
     max_iter: int | None = None,
     learning_rate: float | None = None,
+    beta: float | None = None,
 ) -> Settings:
     """Hyperparameters of gradient descent with Laplace noise for this shape and budget."""
     # Ratio of the L1 norm of a residual to its L2 norm, about. Probabilities minus an indicator
@@ -286,11 +295,11 @@ def laplace_descent_defaults(
     if not pure:  # squares add up, and the number of steps matters where there are few
         n_steps = min(n_steps, FEWEST_STEPS)
     mu = equivalent_mu(public, n_steps) / factor
-    values = descent_defaults(public, problem, max_iter, learning_rate, mu)
+    values = descent_defaults(public, problem, max_iter, learning_rate, mu, beta)
     values["clip_norm"] *= factor * math.sqrt(public.n_parameters)
-    if pure:
+    if pure and beta is None:
         beta = min(max(1 - 5 / (max_iter or 1), 0.5), MOMENTUM)
-        shorter = (1 + beta) / (1 - beta) * (1 - MOMENTUM) / (1 + MOMENTUM)
+        shorter = stable_step(beta) / STABLE
         if bounded:
             shorter = math.sqrt(shorter)
         longest = shorter * descent_defaults(public, problem, 1, None, 1e12)["learning_rate"]

@@ -31,6 +31,7 @@ from skdp.objective import Problem
 from skdp.solvers import base, checks
 from skdp.steps import (
     AVERAGES,
+    AnyMomentum,
     IterateAverage,
     Momentum,
     constant_clip,
@@ -107,6 +108,17 @@ def samplers(batch_size: BatchSize, sampling: str, public: Public) -> Iterator[I
     if batch_size is None:
         return itertools.repeat(AllRows())
     return SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)
+
+
+def given_beta(momentum: AnyMomentum, public: Public) -> float | None:
+    """Return the beta that step sizes follow from, None if the default decides.
+
+    The first steps of averaged momentum are plain ones. Noisy ones are clipped.
+    """
+    if checks.is_auto(momentum):
+        return None
+    rule = Momentum.of(momentum)
+    return rule.beta if public.is_noisy or rule.kind == "heavy_ball" else 0.0
 
 
 class GradientSolver(base.Solver):

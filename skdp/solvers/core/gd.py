@@ -98,17 +98,18 @@ class GradientDescent(descent.GradientSolver):
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
+        beta = descent.given_beta(self.momentum, public)
         mechanism = self.mechanism_for(public.is_pure)
         laplace = mechanism == "laplace"
         rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults
-        values = {**rule(public, problem, max_iter, size), "mechanism": mechanism}
+        values = {**rule(public, problem, max_iter, size, beta=beta), "mechanism": mechanism}
         thresholds = "smooth_penalty" not in problem.provides
         if values["averaging"] == "tail" and thresholds and "quadratic_loss" in problem.provides:
             values["averaging"] = "sparse"
         if self.batch_size and not public.is_noisy and problem.loss.residual_bound is None:
             # Rows are not bounded, as they are with noise. Steps, which momentum makes longer, are
             # stable in mean square up to 2 over the curvature of one record over those of a batch.
-            longest = 2 * (1 - defaults.MOMENTUM) / defaults.loss_curvature(public, problem)
+            longest = 2 * (1 - values["momentum"]) / defaults.loss_curvature(public, problem)
             longest *= descent.batch_rows(self.batch_size, public.n_rows)
             values["learning_rate"] = min(values["learning_rate"], longest)
         return values

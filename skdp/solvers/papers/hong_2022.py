@@ -79,7 +79,8 @@ class ResidualBudget(descent.GradientSolver):
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         given = checks.given_steps(self.max_iter, self.learning_rate)
-        return descent_defaults(public, problem, *given)
+        beta = descent.given_beta(self.momentum, public)
+        return descent_defaults(public, problem, *given, beta=beta)
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps, costs = self.max_iter, self._noises() ** -2.0

@@ -220,3 +220,18 @@ def test_a_random_iterate_is_one_of_all_equally_often(regression):
     ]
     counts = np.bincount(found, minlength=5)
     assert ((counts - 30) ** 2 / 30).sum() < 18.5  # chi-squared, 4 degrees of freedom, 1e-3
+
+
+@pytest.mark.parametrize("solver", ["gd", "residual_budget"])
+@pytest.mark.parametrize("momentum", [0.0, 0.5, ("averaged", {"beta": 0.5})])
+def test_default_steps_are_stable_with_the_given_momentum(solver, momentum):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(20, 90, 2000), rng.integers(0, 2, 2000)])
+    y = 0.1 * X[:, 0] + X[:, 1] + rng.standard_normal(2000)
+    seeded = skdp.Privacy(noise=skdp.SeededNoise(0))
+    for epsilon in (50.0, *[math.inf] * (solver == "gd")):
+        fit = {"epsilon": epsilon, "solver": solver, "momentum": momentum, "privacy": seeded}
+        for model in (skdp.DPRidge(**fit), skdp.DPHuberRegressor(**fit)):
+            assert model.fit(X, y).score(X, y) > 0.75
+    pure = skdp.DPRidge(epsilon=50, delta=0, solver="gd", momentum=momentum, privacy=seeded)
+    assert pure.fit(X, y).score(X, y) > 0.75
