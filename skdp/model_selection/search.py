@@ -351,9 +351,18 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     predict_log_proba = _of_best("predict_log_proba", "Predict logarithms of probabilities.")
     decision_function = _of_best("decision_function", "Decision values of the best estimator.")
 
-    def score(self, X: MatrixLike, y: ArrayLike) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> float:
         """Exact score of the best estimator, without privacy: for public rows only."""
-        return float(self._best().score(X, y))
+        given = {"sample_weight": sample_weight, "offset": offset}
+        beside = {name: value for name, value in given.items() if value is not None}
+        return float(self._best().score(X, y, **beside))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -134,3 +134,13 @@ def test_a_declared_bound_of_weights_holds_for_fits_and_scores(rows):
     found = dp_cross_validate(skdp.DPRidge(), X, y, cv=2, sample_weight=weights, privacy=terms)
     assert {model.privacy.max_weight for model in found.estimators} == {2.0}
     assert "weights clipped to 2" in found.folds[0]["r2"].note
+
+
+def test_exact_scores_of_a_search_are_weighted_and_offset(rng):
+    X, offset = rng.standard_normal((500, 2)), rng.uniform(0.0, 3.0, 500)
+    beside = {"offset": offset, "sample_weight": rng.uniform(0.0, 2.0, 500)}
+    y = rng.poisson(np.exp(0.3 * X[:, 0] + offset)).astype(float)
+    model = skdp.DPPoissonRegressor()
+    search = DPSearchCV(model, {}, epsilon=np.inf, target_range=(0, 100)).fit(X, y, offset=offset)
+    assert search.score(X, y, **beside) == search.best_estimator_.score(X, y, **beside)
+    assert search.score(X, y, **beside) > search.score(X, y) + 0.1
