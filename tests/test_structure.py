@@ -18,7 +18,7 @@ SKDP = read_package(ROOT / "skdp")
 
 LIMITS = {
     "files": 133,
-    "code lines": 22_170,
+    "code lines": 22_180,
     "uses of Any": 292,
     "numeric constants": 386,
     "numeric literals": 983,

@@ -192,6 +192,12 @@ def part_of(*arrays: Table, unit: str = "row") -> Part:
     return around if agree else ()
 
 
+def is_of_another(array: Table, part: Part, unit: str) -> bool:
+    """Whether an array is known to be of another part than rows are."""
+    own = _remembered(array, unit)
+    return bool(own and part) and own != part[: len(own)]
+
+
 def _is_remembered(array: Table) -> bool:
     return id(array) in _parts and _parts[id(array)][0]() is array
 

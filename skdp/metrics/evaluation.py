@@ -17,7 +17,7 @@ from skdp._fitting.data import Data, read_block
 from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.partitions import refuse_beside
-from skdp._fitting.parts import was_fitted_on
+from skdp._fitting.parts import is_of_another, was_fitted_on
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_plain, with_source
 from skdp._fitting.tables import is_dask
@@ -257,7 +257,13 @@ class PrivateScorer(PrivateEstimator):
                 blocks = self._read_blocks(X)
             return self._fit(blocks)
         by_label = {} if labels is None else {"by": labels}
-        return self._fit(read_data(self, X, **beside, **by_label))
+        data = read_data(self, X, **beside, **by_label)
+        if is_of_another(by, data.part, data.unit):
+            raise ValueError(
+                f"{self._who}: by has labels of other rows of a split than X. Pass those of the "
+                "rows in X. Nothing was released."
+            )
+        return self._fit(data)
 
     # ------------------------------------------------------------------ before any row is read
 

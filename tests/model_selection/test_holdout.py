@@ -283,6 +283,16 @@ def test_an_offset_of_the_other_part_is_added(classification):
             assert spent == pytest.approx(1.0, rel=1e-4) if is_own else spent > 1.3
 
 
+def test_subgroups_of_the_other_part_are_refused(classification):
+    X, y = classification[0][:400], classification[1][:400]
+    A, B, y_A, y_B, by_A, by_B = dp_train_test_split(X, y, np.arange(400) % 2, test_size=0.5)
+    model = skdp.DPLogisticRegression(classes=np.unique(y).tolist()).fit(A, y_A)
+    scores = partial(evaluate, model, B, y_B, subgroups=[0, 1])
+    assert total(model, scores(by=by_B).privacy_) == pytest.approx(1.0, rel=1e-4)
+    with pytest.raises(ValueError, match="labels of other rows of a split than X"):
+        scores(by=by_A)
+
+
 def test_targets_that_no_score_takes_are_not_fitted(regression):
     X, y = regression
     halves = DPHoldout(X, y.astype(object))
