@@ -18,11 +18,11 @@ SKDP = read_package(ROOT / "skdp")
 
 LIMITS = {
     "files": 133,
-    "code lines": 22_180,
+    "code lines": 22_177,
     "uses of Any": 292,
     "numeric constants": 386,
     "numeric literals": 983,
-    "code lines of tests": 26_310,
+    "code lines of tests": 26_260,
     "code lines of benchmarks": 6_480,
     "imports, % of code": 9.0,
     "longest internal parameter list": 8,

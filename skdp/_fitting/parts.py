@@ -193,7 +193,7 @@ def part_of(*arrays: Table, unit: str = "row") -> Part:
 
 
 def is_of_another(array: Table, part: Part, unit: str) -> bool:
-    """Whether an array is known to be of another part than rows are."""
+    """Whether an array is remembered from another part than that of some rows."""
     own = _remembered(array, unit)
     return bool(own and part) and own != part[: len(own)]
 

@@ -245,8 +245,8 @@ class PrivateScorer(PrivateEstimator):
             labels = None if by is None else subgroup_labels(by)
             if labels is not None and (isinstance(X, Iterator | Partitions) or is_dask(X)):
                 raise ValueError(
-                    "rows in partitions and blocks have subgroups by a column of X. By must be its "
-                    "name or number."
+                    "rows in partitions and blocks have subgroups by a column of X. Pass its name "
+                    "or number as by."
                 )
         if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)

@@ -621,7 +621,7 @@ class ShrunkGradientSum(RowSum, OfWhitenedRows):
     Sensitivity: that of `RowSum`, as ``|f u| |r| <= row_norm * residual_bound``, over the matrix
     ``f u r'``. Two records are less than twice that apart if only labels differ, as
     :func:`capped_residuals_of` proves: ``f u`` is the same. T is fixed here, finite, and public, as
-    whatever a solver names. It has a say in how much floating point may add,
+    whatever a solver names. It affects the bound on rounding errors, which is
     :func:`skdp._oracle.kernels.second_moments.transform_rounding`.
 
     Parameters

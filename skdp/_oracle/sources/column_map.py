@@ -142,7 +142,7 @@ class ColumnMap:
             low = np.maximum(columns.low, middle - farthest)
             high = np.minimum(columns.high, middle + farthest)
             numbers = np.clip([low, high, middle, columns.scale], -largest, largest)
-            # None becomes 0 that was not.
+            # No number other than 0 becomes 0.
             least = np.finfo(dtype).tiny
             is_small = (numbers != 0) & (np.abs(numbers) < least)
             numbers[is_small] = np.copysign(least, numbers[is_small])

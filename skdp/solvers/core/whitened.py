@@ -265,7 +265,7 @@ class WhitenedPath(descent.Path):
     def move(self, answer: Array, step: descent.Step) -> None:
         direction = self._direction(self._newton @ answer)
         point = self.point - step.size / self._slowdown * direction
-        if self._done == 1 < self._n_steps:
+        if self._done == 1 and self._n_steps > 1:
             point = point + self._missing_log_odds(point, answer)
         self._keep(point)
 
@@ -282,11 +282,12 @@ class WhitenedPath(descent.Path):
         """Return the change in the intercept that the first step lacks if a class is rare.
 
         The gradient at zero shows the share of a class. From there a step of Newton's stays so far
-        from its log odds that the Hessian would be several times too large. A share below its
-        noise, or of fewer records than one, counts as that.
+        from its log odds that the Hessian would be several times too large. The share counts as at
+        least `SEEN` standard deviations of its noise, and at least one record. With offsets, the
+        gradient at zero does not show it.
         """
         public, problem = self._oracle.public, self._oracle.problem
-        is_known = public.has_intercept and public.start is None
+        is_known = public.has_intercept and public.start is None and not public.has_offset
         if not (is_known and _has_hessian(public, problem)):
             return 0.0
         unit = self._inverse[:, -1:] / public.intercept_size  # raises each margin by 1

@@ -276,6 +276,17 @@ def test_slopes_of_rare_classes_arrive(share):
     np.testing.assert_allclose(model.coef_, twin.coef_, rtol=0.15)
 
 
+def test_offsets_are_not_taken_for_a_rare_class():
+    """At zero the offset predicts .95, a mean of .25 is .7 less, and no class is rare."""
+    rng, coef = np.random.default_rng(0), np.array([0.8, -0.5, 0.3])
+    X, offset = rng.standard_normal((12_000, 3)), np.full(12_000, 3.0)
+    y = (rng.random(len(X)) < 1 / (1 + np.exp(4.3 - X @ coef - offset))).astype(int)
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPLogisticRegression(classes=[0, 1], epsilon=1000, privacy=privacy)
+    np.testing.assert_allclose(model.fit(X, y, offset=offset).coef_[0], coef, atol=0.1)
+    assert model.intercept_[0] == pytest.approx(-4.3, abs=0.1)
+
+
 def test_rare_categories_have_the_curvature_of_their_gradients():
     """Where the Hessian shrank rows more than gradients did, more budget raised the loss."""
     rng, losses = np.random.default_rng(0), []

@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 
 import skdp
-from benchmarks.papers.theory import printed_adp_noise
 from replays import differing
 from skdp._oracle import Public, SolverStage, make_plan
 from skdp._oracle.oracle import Oracle
-from skdp.accounting import Adjacency, Composed, FixedSizeSampled, Gaussian
-from skdp.accounting.papers import advanced_epsilon
-from skdp.accounting.pricing import least_factor
+from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.solvers import get_solver
 from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
@@ -96,24 +93,6 @@ def test_noise_of_an_adaptive_step_is_the_preset():
 def test_uniform_noise_or_constant_steps_are_dp_sgd(how):
     levels = noise_levels(AdaptiveNoiseSGD(max_iter=30, **how), facts())
     np.testing.assert_allclose(levels, levels[0])
-
-
-def test_noise_from_advanced_composition_is_the_papers_order():
-    """The theorem of the paper needs several times the exact noise."""
-    solver = AdaptiveNoiseSGD(max_iter=20, batch_size=0.05, sampling="fixed_size")
-    public = facts(n_rows=2000, adjacency=Adjacency.REPLACE_ONE)
-    exact = noise_levels(solver, public)
-    event = Composed.of(FixedSizeSampled(100, 2000, Gaussian(float(level))) for level in exact)
-
-    def by_paper(factor):
-        return advanced_epsilon(event.scaled(factor), 1e-6, Adjacency.REPLACE_ONE)
-
-    factor = least_factor(by_paper, 1.0, 1e-6)
-    assert factor > 2
-    advanced = factor * exact
-    relative = advanced / advanced[0]
-    printed = printed_adp_noise(relative, 1.0, 1.0, 1e-6, 2000, 100) * 100
-    assert printed > advanced[0]  # its constants are rounder still
 
 
 def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatch, regression):
