@@ -6,15 +6,19 @@ import functools
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn import model_selection as splitters
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.utils import Tags, get_tags
+from sklearn.model_selection import (
+    GridSearchCV,
+    ParameterGrid,
+    ParameterSampler,
+    RandomizedSearchCV,
+    check_cv,
+)
 
 from skdp._fitting.estimator import is_private_model
 from skdp._fitting.parameters import planned_records
@@ -88,7 +92,7 @@ def privacy_of(
 
     Parameters
     ----------
-    search : GridSearchCV, RandomizedSearchCV or halving search
+    search : GridSearchCV or RandomizedSearchCV
         Around an estimator of skdp, or around a pipeline that ends in one, fitted or not. A random
         search needs an integer as ``random_state``.
     n_samples : int or None, default=None
@@ -124,29 +128,32 @@ def privacy_of(
     2.0
     """
     with refusing(WHO):
-        _require_known_fits(search, n_outputs)
+        candidates = _candidates(search, n_outputs)
         unit = "row" if n_groups is None else "group"
         n_records = planned_records(WHO, n_samples, n_groups, n_features=n_features)
         splitter = check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
         memberships = memberships_of(splitter, n_records, unit)
-        done = _rehearsed(search, splitter, n_records, n_outputs, unit)
-        cost = functools.partial(_cost, n_features=n_features, n_outputs=n_outputs, unit=unit)
-        rounds = _rounds(done, n_records, cost)
-        is_refitted = hasattr(done, "refit_time_")
-        refits = replace(rounds[-1], share=1.0, n_chosen=1).trainings(n_records) * is_refitted
-        # The largest cost of a membership with a refit, perhaps of any candidate that was left.
+        records = np.arange(n_records)
+        n_splits = splitter.get_n_splits(records[:, None], None, records)
+
+        @functools.cache
+        def costs(size: int) -> list[Cost]:
+            return [_cost(one, size, n_features, n_outputs, unit) for one in candidates]
+
+        # The largest cost of a membership with a refit, of whichever candidate.
+        distinct = {cost.releases: [cost] for cost in costs(n_records)}
+        refits = distinct.values() if search.refit else [[]]
         totals = []
-        for membership, refit in itertools.product(memberships, [[one] for one in refits] or [[]]):
-            sizes = membership.elements()
-            met = [cost for size in sizes for one in rounds for cost in one.trainings(size)]
+        for membership, refit in itertools.product(memberships, refits):
+            met = [cost for size in membership.elements() for cost in costs(size)]
             totals.append((composed(WHO, [*met, *refit], delta), membership.total()))
         total, n_trainings = max(totals, key=lambda total: total[0].price()[0])
     assumptions = [
         SCORES,
-        f"{len(done.cv_results_['params'])} candidates are trained on {done.n_splits_} splits "
-        f"each. A record takes part in at most {n_trainings} of those trainings.",
+        f"{len(candidates)} candidates are trained on {n_splits} splits each. A record takes part "
+        f"in at most {n_trainings} of those trainings.",
         "The refit on all rows is counted as that of the candidate that makes the total largest."
-        if is_refitted
+        if search.refit
         else "There was no refit.",
     ]
     name = type(splitter).__name__
@@ -156,11 +163,7 @@ def privacy_of(
     else:
         assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
         assumptions += [SORTED] * (unit == "group")
-    if len(rounds) > 1:
-        assumptions.append(
-            "Later rounds are counted as of all candidates that scores might have chosen."
-        )
-    reading = {part for one in rounds[0].candidates for part in learning_parts(one)}
+    reading = {part for one in candidates for part in learning_parts(one)}
     if reading:
         assumptions.append(
             f"Steps before the estimator are fitted on the rows: {', '.join(sorted(reading))}. "
@@ -183,8 +186,7 @@ def total_privacy(
     *models : fitted estimators or PrivacyStatement
         Private models and statements, and estimators of scikit-learn that fit each private model
         in them once and keep it: pipelines, unions and column transformers, voting, one model per
-        class or target. Every private model inside is counted. A fitted search of scikit-learn,
-        without other models, costs as much as `skdp.privacy_of` says before its fit.
+        class or target. Every private model inside is counted. `skdp.privacy_of` prices searches.
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated. None for the one that all of the models
         state.
@@ -232,8 +234,6 @@ def total_privacy(
     if not models:
         raise ValueError("total_privacy needs at least one fitted model.")
     who = "total_privacy"
-    if len(models) == 1 and hasattr(models[0], "cv_results_"):
-        return _price_after_fit(models[0], delta)
     costs: list[Cost] = []
     uncovered: dict[str, None] = {}
     n_seeded = 0
@@ -278,23 +278,7 @@ def _statements_in(model: object) -> list[PrivacyStatement]:
     return list({id(one): one for one in stated if isinstance(one, PrivacyStatement)}.values())
 
 
-def _price_after_fit(search: BaseEstimator, delta: float | None) -> PrivacyStatement:
-    """Return the cost of a search, by the public shape of the rows that its refit states."""
-    best = last_step(getattr(search, "best_estimator_", None))
-    if not is_private_model(best):
-        raise ValueError(
-            f"total_privacy: this {type(search).__name__} has not refitted an estimator of skdp, "
-            "so the number of rows is not known. Price it by skdp.privacy_of."
-        )
-    n_outputs = len(best.classes_) if is_classifier(best) else None
-    if n_outputs is None and best.coef_.ndim > 1 and getattr(best, "quantiles", None) is None:
-        n_outputs = len(best.coef_)
-    shape = {"n_features": best.n_features_in_, "n_outputs": n_outputs}
-    n_rows, n_groups = best.privacy_.n_rows, best.privacy_.n_groups
-    return privacy_of(search, n_samples=n_rows, n_groups=n_groups, **shape, delta=delta)
-
-
-# ---------------------------------------------------------------- candidates and rounds
+# ---------------------------------------------------------------- candidates
 
 
 def _cost(
@@ -314,137 +298,33 @@ def _cost(
     return functools.reduce(operator.add, costs)
 
 
-@dataclass(frozen=True)
-class Round:
-    """Candidates that were trained on the same splits, with the same resources.
-
-    Attributes
-    ----------
-    candidates : tuple of estimator
-    cost : callable
-        Returns the cost of a candidate from the number of records.
-    share : float
-        Share of each training set that was used.
-    n_chosen : int or None
-        Number of them that were trained, being chosen by scores. None for all of them.
-    """
-
-    candidates: tuple[BaseEstimator, ...]
-    cost: Callable[[BaseEstimator, int], Cost]
-    share: float
-    n_chosen: int | None
-
-    def trainings(self, n_train: int) -> list[Cost]:
-        """Return the costs of training on ``n_train`` records.
-
-        Which candidates were chosen by scores must not change the price, and the most expensive
-        candidate need not be the most expensive one together with others. So each distinct cost is
-        counted as often as any was chosen.
-        """
-        costs = [self.cost(one, int(self.share * n_train)) for one in self.candidates]
-        if self.n_chosen is None:
-            return costs
-        return [*{cost.releases: cost for cost in costs}.values()] * self.n_chosen
-
-
-def _rounds(
-    done: BaseEstimator, n_records: int, cost: Callable[[BaseEstimator, int], Cost]
-) -> list[Round]:
-    """Return the rounds of a search that was rehearsed.
-
-    A search has one round, successive halving several: scores choose which candidates of the
-    first round go on to a later one.
-    """
-    several, resource = done.cv_results_["params"], getattr(done, "resource", None)
-    counts = getattr(done, "n_candidates_", [len(several)])
-    amounts = getattr(done, "n_resources_", [0])
-    rounds = []
-    for number, (n_trained, amount) in enumerate(zip(counts, amounts, strict=True)):
-        changed = {} if resource in (None, "n_samples") else {resource: amount}
-        candidates = tuple(
-            clone(done.estimator).set_params(**clone(entry | changed, safe=False))
-            for entry in several[: counts[0]]
-        )
-        share = amount / n_records if resource == "n_samples" else 1.0
-        n_chosen = n_trained if number else None
-        rounds.append(Round(candidates, functools.cache(cost), share, n_chosen))
-    return rounds
-
-
-class _Untrained(BaseEstimator):
-    """Replaces an estimator: it accepts the same parameters, and learns nothing."""
-
-    def __init__(self, estimator: BaseEstimator) -> None:
-        self.estimator = estimator
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"estimator": self.estimator} | (self.estimator.get_params() if deep else {})
-
-    def set_params(self, **params: object) -> BaseEstimator:
-        return self
-
-    def fit(self, X: object, y: object) -> BaseEstimator:
-        return self
-
-    def __sklearn_tags__(self) -> Tags:
-        return get_tags(self.estimator)
-
-
-def _require_known_fits(search: BaseEstimator, n_outputs: int | None) -> None:
-    """Raise ValueError unless the fits of a search follow from public facts before it is fitted."""
-    # The halving searches are experimental in scikit-learn, hence known by what they have.
-    is_halving = hasattr(search, "resource") and hasattr(search, "factor")
-    is_search = isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving
-    is_known = is_search and type(search).__module__.partition(".")[0] == "sklearn"
+def _candidates(search: BaseEstimator, n_outputs: int | None) -> list[BaseEstimator]:
+    """Return the candidates of a search, ValueError unless they follow from public facts."""
     model = last_step(getattr(search, "estimator", None))
-    if not (is_known and is_private_model(model)):
-        over = f" over {type(model).__name__}" * is_search
+    if type(search) not in (GridSearchCV, RandomizedSearchCV) or not is_private_model(model):
+        over = f" over {type(model).__name__}" * hasattr(search, "estimator")
         raise ValueError(
-            "which fits are made is known for GridSearchCV, RandomizedSearchCV and the halving "
-            "searches of scikit-learn over an estimator of skdp, or over a Pipeline that ends in "
-            f"one, got {type(search).__name__}{over}. A PrivacyBudget counts the fits of other "
-            "tools, total_privacy adds up fitted models, and plan() prices one fit."
-        )
-    if hasattr(search, "param_distributions") and not is_integer(search.random_state):
-        raise ValueError(
-            "candidates are drawn as the search is fitted. Set its random_state to an integer, so "
-            "that they are known before. No noise depends on it."
+            "which fits are made is known for GridSearchCV and RandomizedSearchCV of scikit-learn "
+            "over an estimator of skdp, or over a Pipeline that ends in one, got "
+            f"{type(search).__name__}{over}. A PrivacyBudget counts the fits of other tools, "
+            "total_privacy adds up fitted models, and plan() prices one fit."
         )
     if is_classifier(model) and n_outputs is None and model.classes is None:
         raise ValueError(
             "n_outputs is not known. Pass n_outputs, the number of classes, or declare "
             f"classes=[...] of {type(model).__name__}."
         )
-
-
-def _rehearsed(
-    search: BaseEstimator, splitter: Any, n_records: int, n_outputs: int | None, unit: str
-) -> BaseEstimator:
-    """Return a search that went through all rounds without rows, as if it was fitted.
-
-    Neither candidates nor rounds depend on scores, but for those that go on to the next round.
-    """
-    rows, resource = np.arange(n_records), getattr(search, "resource", None)
-    if unit == "group" and resource == "n_samples":
+    if isinstance(search, GridSearchCV):
+        settings = ParameterGrid(search.param_grid)
+    elif is_integer(search.random_state):
+        several, seed = search.param_distributions, search.random_state
+        settings = ParameterSampler(several, search.n_iter, random_state=seed)
+    else:
         raise ValueError(
-            "this search trains on some of the rows first (resource='n_samples'), so the number of "
-            "groups in a training is not known. Use another resource, or GridSearchCV."
+            "candidates are drawn as the search is fitted. Set its random_state to an integer, so "
+            "that they are known before. No noise depends on it."
         )
-    n_splits = splitter.get_n_splits(rows[:, None], None, rows)
-    settings = {
-        "estimator": _Untrained(search.estimator),
-        "scoring": lambda *of_nothing: 0.0,
-        "cv": [([0], [0])] if resource is None else [(rows, rows)] * n_splits,
-        "refit": bool(search.refit),
-        "n_jobs": 1,
-        "verbose": 0,
-    }
-    rehearsal = type(search)(**{**search.get_params(deep=False), **settings})
-    # A halving search requires a number of rows that depends on the number of classes.
-    classes = getattr(last_step(search.estimator), "classes", None)
-    rehearsal.fit(rows[:, None], rows % (n_outputs or len(classes or [0])))
-    rehearsal.n_splits_ = n_splits
-    return rehearsal.set_params(estimator=search.estimator)
+    return [clone(search.estimator).set_params(**clone(values, safe=False)) for values in settings]
 
 
 # ---------------------------------------------------------------- splits
@@ -462,8 +342,7 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
     Returns
     -------
     list of Counter
-        Number of trainings by number of records, one for each membership that is not part of
-        another.
+        Number of trainings by number of records.
 
     Raises
     ------
@@ -483,7 +362,7 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
         n_splits = splitter.get_n_splits() // splitter.n_repeats
         once = memberships_of(splitters.KFold(n_splits), n_records)
         several = itertools.combinations_with_replacement(once, splitter.n_repeats)
-        return _largest(sum(memberships, Membership()) for memberships in several)
+        return [sum(memberships, Membership()) for memberships in several]
     if kind not in (*BY_NUMBER, *AT_RANDOM):
         raise ValueError(
             f"the splits of {splitter!r} do not follow from the number of rows. Folds that are "
@@ -492,24 +371,13 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
     # Labels that replace the true ones: the sizes of the splits do not depend on them.
     labels = np.arange(n_records) % 2 if kind in AT_RANDOM else np.zeros(n_records)
     trains = [train for train, _ in splitter.split(labels[:, None], labels)]
-    sizes = list(dict.fromkeys(map(len, trains)))
-    seeded = kind is splitters.ShuffleSplit and is_integer(splitter.random_state)
-    if kind in AT_RANDOM and not seeded:
-        # Nobody knows any more which rows were drawn: a record may have been in all of them.
+    if kind in AT_RANDOM:  # a record may be in all of them
         return [Membership(map(len, trains))]
+    sizes = list(dict.fromkeys(map(len, trains)))
     times = np.zeros((n_records, len(sizes)), dtype=np.int64)
     for train in trains:
         times[train, sizes.index(len(train))] += 1
-    return _largest(
+    return [
         Membership({size: int(n) for size, n in zip(sizes, row, strict=True) if n})
         for row in np.unique(times, axis=0)
-    )
-
-
-def _largest(memberships: Iterable[Membership]) -> list[Membership]:
-    """Leave out memberships that are part of another."""
-    kept: list[Membership] = []
-    for membership in sorted(memberships, key=Membership.total, reverse=True):
-        if not any(membership <= other for other in kept):
-            kept.append(membership)
-    return kept
+    ]

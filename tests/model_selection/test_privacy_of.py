@@ -11,15 +11,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     GroupShuffleSplit,
-    HalvingGridSearchCV,
-    HalvingRandomSearchCV,
     KFold,
     LeaveOneOut,
     PredefinedSplit,
@@ -51,7 +48,6 @@ ALPHAS = {"alpha": [0.1, 1.0]}
 SHAPE = {"n_samples": 400, "n_features": 5}
 SCALED = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE())
 READING = make_pipeline(StandardScaler(), FunctionTransformer(), RIDGE())
-OF_STEPS = {"resource": "max_iter", "max_resources": 20, "random_state": 0}
 BATCHES = GradientDescent(batch_size=30, sampling="poisson", max_iter=4)
 BLOCKS = GradientDescent(batch_size=100, sampling="shuffled", max_iter=2)
 UNSCALED = partial(skdp.DPRidge, scaling="none")
@@ -95,30 +91,6 @@ PRICES = {
         RandomizedSearchCV(RIDGE(), GRID, n_iter=3, cv=4, random_state=3),
         1.156150656820418,
     ),
-    "halving": (HalvingGridSearchCV(RIDGE(), GRID, random_state=0), 1.9093935196518321),
-    "halving, eliminating": (
-        HalvingGridSearchCV(RIDGE(), GRID, cv=3, min_resources=30, aggressive_elimination=True),
-        1.3482419421748904,
-    ),
-    "halving, smallest": (
-        HalvingGridSearchCV(LOGISTIC(), CS, cv=3, min_resources="smallest", factor=2),
-        3.7179384957161603,
-    ),
-    "halving of steps": (
-        HalvingGridSearchCV(RIDGE(), GRID, cv=2, refit=False, **OF_STEPS),
-        0.8739983940764671,
-    ),
-    # All three may be the one that went on to the second round.
-    "halving of budgets": (
-        HalvingGridSearchCV(
-            RIDGE(), {"epsilon": [0.1, 0.2, 1.0]}, cv=2, factor=3, min_resources=100
-        ),
-        together(0.1, 0.2, 1.0, 0.1, 0.2, 1.0, 1.0),
-    ),
-    "halving, random": (
-        HalvingRandomSearchCV(RIDGE(), GRID, cv=3, random_state=1),
-        1.3482419421748904,
-    ),
     "batches": (GridSearchCV(UNSCALED(solver=BATCHES), ALPHAS, cv=KFold(3)), 1.7275677475092204),
     "blocks": (GridSearchCV(UNSCALED(solver=BLOCKS), ALPHAS, cv=2), together(1.0, 1.0, 1.0)),
 }
@@ -133,37 +105,24 @@ def test_price_of_a_search(name):
     assert not hasattr(search, "cv_results_")
 
 
-@pytest.mark.parametrize(
-    "name", ["random", "halving", "halving of steps", "halving, random", "halving, eliminating"]
-)
-def test_candidates_and_rounds_are_those_of_the_fit(name, regression):
-    """A rehearsal makes the fits that the search makes: their statements are what is priced."""
-    search, fits = clone(PRICES[name][0]), []
+def test_candidates_are_those_of_the_fit(regression):
+    search, fits = clone(PRICES["random"][0]), []
     price = skdp.privacy_of(search, **SHAPE)
     kept = skdp.DPRidge._keep
 
     def counted(self, solution, fit):
-        fits.append(fit.statement)
+        fits.append(fit.statement.epsilon)
         kept(self, solution, fit)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(skdp.DPRidge, "_keep", counted)
         search.fit(*regression)
-    assert len(fits) == len(search.cv_results_["params"]) * search.n_splits_ + bool(search.refit)
-    shown = re.search(r"(\d+) candidates are trained on (\d+) splits", str(price)).groups()
-    assert list(map(int, shown)) == [len(search.cv_results_["params"]), search.n_splits_]
+    # Of each candidate a record is in all but one of the fits, and the refit has the larger budget.
+    of_folds = [epsilon for fold in range(3) for epsilon in fits[fold:-1:4]]
+    assert price.epsilon == pytest.approx(together(*of_folds, 0.4), rel=1e-6)
     assert skdp.privacy_of(search, **SHAPE) == price
-
-
-@pytest.mark.parametrize("name", ["grid", "scaler", "private scaler", "classifier", "halving"])
-def test_the_total_after_the_fit_is_the_price_before(name, regression, classification):
-    search = clone(PRICES[name][0])
-    X, y = classification if name == "classifier" else regression
-    price = skdp.privacy_of(search, **SHAPE)
-    assert skdp.total_privacy(search.fit(X, y)) == price
-    search.refit = False
-    with pytest.raises(ValueError, match=r"total_privacy: .*has not refitted.*privacy_of"):
-        skdp.total_privacy(clone(search).fit(X, y))
+    with pytest.raises(ValueError, match=r"RandomizedSearchCV is not known.*privacy_of prices"):
+        skdp.total_privacy(search)
 
 
 def test_every_private_step_is_counted_or_refused():
@@ -217,7 +176,6 @@ def test_statement_of_a_search(regression, classification):
     ):  # fmt: skip
         assert said in text
     assert "There was no refit" in str(skdp.privacy_of(PRICES["no refit"][0], **SHAPE))
-    assert "Later rounds are counted as" in str(skdp.privacy_of(PRICES["halving"][0], **SHAPE))
     text = str(skdp.privacy_of(PRICES["scaler"][0], **SHAPE))
     assert "fitted on the rows: StandardScaler in 'standardscaler'. That is NOT" in text
     assert "DPStandardScaler" not in str(skdp.privacy_of(PRICES["private scaler"][0], **SHAPE))
@@ -256,7 +214,8 @@ def test_statement_of_a_search(regression, classification):
 )
 def test_memberships(splitter, expected):
     found = memberships_of(splitter, 400)
-    assert sorted(map(repr, found)) == sorted(repr(Counter(membership)) for membership in expected)
+    assert all(Counter(membership) in found for membership in expected)
+    assert all(any(membership <= Counter(most) for most in expected) for membership in found)
 
 
 def test_memberships_agree_with_the_splits(rng):
@@ -268,7 +227,6 @@ def test_memberships_agree_with_the_splits(rng):
         StratifiedKFold(4, shuffle=True),
         RepeatedStratifiedKFold(n_splits=3, n_repeats=2),
         ShuffleSplit(5),
-        ShuffleSplit(5, random_state=0),
         StratifiedShuffleSplit(5),
         TimeSeriesSplit(4),
     ):
@@ -278,8 +236,6 @@ def test_memberships_agree_with_the_splits(rng):
                 times[row][len(train)] += 1
         bound = memberships_of(splitter, 50)
         assert all(any(membership <= other for other in bound) for membership in times), splitter
-    bound = memberships_of(ShuffleSplit(5, random_state=0), 50)
-    assert max(membership.total() for membership in bound) == 5
 
 
 @pytest.mark.parametrize(("batch_size", "max_iter"), [(5, 20), (1, 5)])
@@ -315,13 +271,7 @@ NO_PRICE = [
     (GridSearchCV(RIDGE(), GRID), {**SHAPE, "n_samples": "9"}, "n_samples must be.*got '9'"),
     (GridSearchCV(RIDGE(), GRID), {**SHAPE, "n_features": 0}, "n_features must be.*got 0"),
     (GridSearchCV(skdp.DPLogisticRegression(), CS, cv=KFold(2)), SHAPE, "n_outputs is not known"),
-    (HalvingGridSearchCV(skdp.DPLogisticRegression(), CS), SHAPE, "n_outputs is not known"),
     (RandomizedSearchCV(RIDGE(), GRID), SHAPE, "Set its random_state to an integer"),
-    (
-        HalvingRandomSearchCV(RIDGE(), GRID, random_state=np.random.RandomState(0)),
-        SHAPE,
-        "Set its random_state to an integer",
-    ),
     (Own(RIDGE(), GRID), SHAPE, "got Own over DPRidge.*PrivacyBudget"),
     (GridSearchCV(RIDGE(), GRID, cv=GroupKFold(3)), SHAPE, "GroupKFold.*PredefinedSplit"),
     (
@@ -369,11 +319,6 @@ NO_PRICE = [
         GridSearchCV(RIDGE(), GRID, cv=list(KFold(4).split(np.zeros(400)))),
         {"n_groups": 60, "n_features": 5},
         "CVIterableWrapper",
-    ),
-    (
-        HalvingGridSearchCV(RIDGE(), GRID, cv=GroupKFold(4, shuffle=True)),
-        {"n_groups": 60, "n_features": 5},
-        "resource='n_samples'",
     ),
 ]
 
