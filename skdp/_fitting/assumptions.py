@@ -31,10 +31,6 @@ IN_LEDGER = (
     "kept elsewhere. Columns that equal targets of fits in other processes, or through another "
     "PrivacyBudget of the ledger, are not recognised."
 )
-RENEWED = (
-    "Only the present calendar month (UTC, by the time of the charge) is counted: no {} is in the "
-    "fits of two months."
-)
 EXTERNAL = "A release by another tool was charged as it was stated: {}"
 
 

@@ -6,7 +6,6 @@ It counts in the process that made it, or in a file that all processes share.
 from __future__ import annotations
 
 import hashlib
-import html
 import itertools
 import math
 import os
@@ -14,7 +13,6 @@ import secrets
 import sqlite3
 import threading
 import uuid
-import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -31,9 +29,7 @@ from skdp._fitting import assumptions, parts
 from skdp._fitting import ledger as ledgers
 from skdp._fitting.data import Data
 from skdp._fitting.ledger import Identity, PrivacyBudgetError
-from skdp._fitting.user_warnings import PrivacyWarning
 from skdp._numbers import AnyArray, Table, are_numbers, require
-from skdp._warnings import warn
 from skdp.accounting.cost import Cost, Part
 from skdp.accounting.interchange import from_plain, plain
 from skdp.accounting.pricing import check_budget
@@ -52,12 +48,6 @@ IN_PROCESS = (
     "released."
 )
 
-SELECTED_RECORDS = (
-    "PrivacyBudget: the fits in this block had different numbers of records, and no split by skdp "
-    "explains them. If the records were chosen by looking at them, as by OneVsOneClassifier, "
-    "RANSACRegressor, SelfTrainingClassifier, IterativeImputer and scikit-learn's searches, the "
-    "total does not hold. Use dp_train_test_split, dp_cross_validate or DPSearchCV instead."
-)
 RETURNED_TARGET = (
     "{}: a column of X, or the offset, equals the target of an earlier fit in its budget, as in "
     "RegressorChain and ClassifierChain, and adjacency='label' treats it as public. Use "
@@ -69,12 +59,6 @@ SHARED_ROWS = (
     "parts of one budget. Fit on them outside of any part. It was refused, and nothing was "
     "released and nothing was charged."
 )
-CHANGING_WEIGHTS = (
-    "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
-    "The total holds only if each weight is random, as in BaggingClassifier, or follows from its "
-    "own record. The weights of AdaBoostClassifier follow from other records."
-)
-
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
 _SECRET = secrets.token_bytes(32)
@@ -129,9 +113,6 @@ class PrivacyBudget:
     data : str, default="data"
         Name of the data in the ledger. The charges of one name and one unit share a budget, whose
         terms are recorded at its first use. Other terms are refused later.
-    renew : {"monthly"} or None, default=None
-        "monthly" begins each calendar month (UTC) anew, for fits on rows that no other month's
-        fits use: that is assumed, and the statement says so. Needs a ledger.
 
     Raises
     ------
@@ -164,7 +145,6 @@ class PrivacyBudget:
         unit: str | None = None,
         ledger: str | os.PathLike[str] | None = None,
         data: str = "data",
-        renew: str | None = None,
     ) -> None:
         check_budget(epsilon, delta)
         is_flag = isinstance(allow_seeded_noise, bool)
@@ -173,17 +153,14 @@ class PrivacyBudget:
         require("unit", unit, "be None, 'row' or 'group'", unit in (None, "row", "group"))
         is_name = isinstance(data, str) and data.strip() == data != ""
         require("data", data, "be a name, without spaces around it", is_name)
-        if ledger is None:
-            require("renew", renew, "be None without a ledger", renew is None)
-        else:
+        if ledger is not None:
             require("ledger", ledger, "be a path or None", isinstance(ledger, str | os.PathLike))
-            require("renew", renew, "be None or 'monthly'", renew in (None, "monthly"))
             allowed = "be False with a ledger, which counts private fits only"
             require("allow_seeded_noise", allow_seeded_noise, allowed, not allow_seeded_noise)
             ledger, unit = str(Path(ledger).resolve()), unit or "row"
         key = uuid.uuid4().hex if ledger is None else f"{ledger}\n{unit}\n{data}"
         terms = float(epsilon), abs(float(delta)), str(adjacency)
-        self._set(Identity(key, process_id(), *terms, unit, ledger, data, renew))
+        self._set(Identity(key, process_id(), *terms, unit, ledger, data))
         self._allow_seeded_noise = allow_seeded_noise
         self.process = process_id()
         if self._account is not None:
@@ -195,7 +172,8 @@ class PrivacyBudget:
         self._identity, self._key, self._unit = identity, identity.key, identity.unit
         self._allow_seeded_noise = False
         self._account = None if identity.ledger is None else ledgers.Account(identity)
-        self._forget()
+        self._charged: Cost | None = None
+        self._n_fits, self._spent = 0, 0.0
         self._seeds: set[str] = set()
         self.process = None
 
@@ -229,7 +207,6 @@ class PrivacyBudget:
         said: list[str] = []
         if self._account is not None:
             said = [assumptions.IN_LEDGER.format(self._account.path.name, self._identity.data)]
-            said += [assumptions.RENEWED.format(self._unit)] * (self._account.renew is not None)
         if self._charged is None:
             nothing = Cost((), self.delta, self.adjacency, assumptions=tuple(said))
             return nothing.certify(0.0, "none").statement()
@@ -301,9 +278,6 @@ class PrivacyBudget:
             return f"{head}, with a ledger that cannot be read>"
         return f"{head}, {spent:.6g} spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}>"
 
-    def _repr_html_(self) -> str:
-        return f"<p>{html.escape(repr(self))}</p>{self.statement._repr_html_()}"
-
     # ------------------------------------------------------------------ as a context manager
 
     def __enter__(self) -> Self:
@@ -315,8 +289,6 @@ class PrivacyBudget:
     def __exit__(self, *exception: object) -> None:
         with _lock:  # blocks of several threads need not close in order
             del _open[max(place for place, item in enumerate(_open) if item is self)]
-        if exception[:1] == (None,) and self in _histories:
-            _histories[self].warn()
 
     @contextmanager
     def part(self, name: str) -> Iterator[Self]:
@@ -376,18 +348,11 @@ class PrivacyBudget:
     def _catch_up(self, opened: Connections) -> None:
         """Read what other processes were charged since, nothing without a ledger."""
         if self._account is not None:
-            began, charges, last = self._account.read(opened[self._account.path])
-            if began:
-                self._forget()
+            charges, last = self._account.read(opened[self._account.path])
             for stated in charges:
                 self._add(stated)
             # Last: were it interrupted before, charges are counted twice rather than never.
             self._account.last = last
-
-    def _forget(self) -> None:
-        self._charged: Cost | None = None
-        self._n_fits = 0
-        self._spent = 0.0
 
     def _with(self, stated: accounting.PrivacyStatement) -> Cost:
         """Return the cost of all fits and one more, at the budget's delta."""
@@ -576,9 +541,6 @@ class FitHistory:
     def __init__(self) -> None:
         self._targets: set[bytes] = set()  # keyed fingerprints
         self._lengths: set[int] = set()  # of these targets
-        self._n_records: set[tuple[Part, int]] = set()
-        self._last_weights: dict[Part, weakref.ref[object]] = {}
-        self._weights_change = False
         self._places: dict[Part, list[parts.Place]] = {}  # of the rows of each part of the people
 
     def shares_rows(self, part: Part, arrays: tuple[Table, ...]) -> bool:
@@ -614,29 +576,16 @@ class FitHistory:
 
     def add(self, data: Data, stated: accounting.PrivacyStatement) -> None:
         """Remember a fit that was charged."""
-        if stated.adjacency == accounting.LABEL:
-            coded = data.targets.values
-            coded = coded[:, :1] if data.has_offset and coded.ndim == 2 else coded
-            for target in filter(are_numbers, (np.asarray(data.y), coded)):
-                for column in target.reshape(len(target), -1).T:
-                    # Columns of one value occur in many tables, and say nothing of single rows.
-                    if (column != column[0]).any():
-                        self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
-                        self._lengths.add(len(column))
-        # A split explains what differs from part to part, not what differs within one.
-        self._n_records.add((data.part, data.n_records))
-        weights = data.given[2]
-        if isinstance(weights, np.ndarray):
-            known = self._last_weights.get(data.part)
-            self._weights_change |= known is not None and known() is not weights
-            self._last_weights[data.part] = weakref.ref(weights)
-
-    def warn(self) -> None:
-        """Warn if the inputs of the fits may result from an operation on rows between them."""
-        if len(self._n_records) > len({part for part, _ in self._n_records}):
-            warn(SELECTED_RECORDS, PrivacyWarning)
-        if self._weights_change:
-            warn(CHANGING_WEIGHTS, PrivacyWarning)
+        if stated.adjacency != accounting.LABEL:
+            return
+        coded = data.targets.values
+        coded = coded[:, :1] if data.has_offset and coded.ndim == 2 else coded
+        for target in filter(are_numbers, (np.asarray(data.y), coded)):
+            for column in target.reshape(len(target), -1).T:
+                # Columns of one value occur in many tables, and say nothing of single rows.
+                if (column != column[0]).any():
+                    self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
+                    self._lengths.add(len(column))
 
 
 def _is_named(part: Part) -> bool:

@@ -10,18 +10,16 @@ as ``user_version``. Its table ``line`` has the columns ``number`` (1, 2, ... wi
     the first line: ``id``, which is random.
 ``budget``
     the terms of a budget: ``data`` and ``unit``, by which lines belong to it, ``epsilon``,
-    ``delta``, ``adjacency``, ``accountant`` (always "auto") and ``renew``.
+    ``delta`` and ``adjacency``.
 ``charge``
-    ``data``, ``unit``, ``period`` (the month, if the budget is renewed), ``by`` (an estimator, or
-    "external"), ``total`` (epsilon after the charge) and ``statement``, as
-    `skdp.PrivacyStatement.to_dict` writes it.
+    ``data``, ``unit``, ``by`` (an estimator, or "external"), ``total`` (epsilon after the charge)
+    and ``statement``, as `skdp.PrivacyStatement.to_dict` writes it.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import itertools
 import json
 import os
 import sqlite3
@@ -34,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
-from skdp._numbers import shown
+from skdp._numbers import counted, shown
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.accounting.cost import Cost, composed
@@ -58,17 +56,10 @@ CREATE TRIGGER line_is_not_updated BEFORE UPDATE ON line
 CREATE TRIGGER line_is_not_deleted BEFORE DELETE ON line
     BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
 """
-_REASONS = {
-    "SQLITE_CANTOPEN": "it is missing or may not be read. It is not made anew, as that would "
-    "forget what was spent: restore the file, and its latest version",
-    "SQLITE_READONLY": "it may not be written. Reading needs no such permission, charging does",
-    "SQLITE_READONLY_ROLLBACK": "a writer was killed in the middle of a line. Open the budget once "
-    "with permission to write, which removes that half line",
-    "SQLITE_FULL": "the disk is full. Make room and repeat the fit",
-    "SQLITE_BUSY": "other processes kept it locked for {wait} s. Repeat the fit",
-    "SQLITE_NOTADB": "it is not an SQLite database, or was damaged",
-    "SQLITE_CORRUPT": "it was damaged. Restore it, and compare its head with one kept elsewhere",
-}
+RESTORE = (
+    "A ledger that is missing or damaged is not made anew, as that would forget what was spent: "
+    "restore its latest version, and compare its head with one kept elsewhere"
+)
 
 # The last line of each ledger that this process read or wrote. Whoever opens the file anew notices
 # that an earlier state was restored.
@@ -97,7 +88,6 @@ class Identity(NamedTuple):
     unit: str | None
     ledger: str | None
     data: str
-    renew: str | None
 
 
 @dataclass(frozen=True)
@@ -141,10 +131,7 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")  # text that is no UTF-8
-            short = "_".join(name.split("_")[:2])
-            reason = _REASONS.get(name) or _REASONS.get(short)
-            _refuse(path, reason.format(wait=WAIT_SECONDS) if reason else str(error))
+            _refuse(path, f"{error}. {RESTORE}")
 
 
 def _require_format(path: Path, connection: sqlite3.Connection) -> None:
@@ -158,23 +145,13 @@ def _require_format(path: Path, connection: sqlite3.Connection) -> None:
         _refuse(path, f"its format is {version}, and this version of skdp reads format {FORMAT}")
 
 
-def has_half_line(path: Path) -> bool:
-    """Return whether SQLite's journal, beside the file, is in use. Its header is 0 otherwise."""
-    try:
-        with path.with_name(f"{path.name}-journal").open("rb") as journal:
-            return any(journal.read(8))
-    except OSError:
-        return False
-
-
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a ledger to read it, for which no permission to write is needed."""
-    if has_half_line(path):
-        # Of a writer that is at it, or was killed: it can be undone with permission to write only.
-        with suppress(PrivacyBudgetError), writing(path):
-            pass
-    with _connected(path, "ro") as connection:
+    """Open a ledger to read it, for which no permission to write is needed.
+
+    With this permission SQLite undoes the half line of a writer that was killed.
+    """
+    with _connected(path, "rw") as connection:
         _require_format(path, connection)
         connection.execute("BEGIN")  # all statements see the same lines
         yield connection
@@ -289,11 +266,10 @@ class Account:
     """
 
     def __init__(self, identity: Identity) -> None:
-        self.path, self.renew = Path(str(identity.ledger)), identity.renew
+        self.path = Path(str(identity.ledger))
         self._key = {"data": identity.data, "unit": identity.unit}
-        names = ("epsilon", "delta", "adjacency", "renew")
+        names = ("epsilon", "delta", "adjacency")
         self._terms = self._key | {name: plain(getattr(identity, name)) for name in names}
-        self.period = ""
         self.last: Line | None = None
 
     def open(self) -> None:
@@ -308,78 +284,53 @@ class Account:
             _refuse(self.path, "it is a directory. Pass the name of a file in it")
         if not self.path.exists():
             if self.path in _last_lines:
-                _refuse(self.path, _REASONS["SQLITE_CANTOPEN"])
+                _refuse(self.path, RESTORE)
             create(self.path)
         with reading(self.path) as connection:
             is_known = self._has_terms(lines_after(self.path, connection, None))
         if not is_known:
             with writing(self.path) as connection:
                 if not self._has_terms(lines_after(self.path, connection, None)):
-                    # Format 1 names an accountant. There is one price.
-                    entry = {"kind": "budget", **self._terms, "accountant": "auto"}
-                    append(connection, entry)
+                    append(connection, {"kind": "budget", **self._terms})
 
     def _has_terms(self, lines: Sequence[Line]) -> bool:
-        recorded = next(
-            (one.entry for one in lines if one.entry["kind"] == "budget" and self._is_mine(one)),
-            None,
-        )
-        if recorded is not None and any(recorded[key] != self._terms[key] for key in self._terms):
+        budgets = (one.entry for one in lines if one.entry["kind"] == "budget")
+        recorded = next((entry for entry in budgets if self._is_mine(entry)), None)
+        if recorded is None:
+            return False
+        recorded = {name: recorded[name] for name in self._terms}
+        if recorded != self._terms:
             raise PrivacyBudgetError(
-                f"PrivacyBudget: the ledger {self.path.name} has a budget with "
-                f"{_terms_of(recorded)}, got {_terms_of(self._terms)}. Pass the recorded terms, or "
-                "another name as data. Nothing was released."
+                f"PrivacyBudget: the ledger {self.path.name} has a budget with {recorded}, got "
+                f"{self._terms}. Pass the recorded terms, or another name as data. Nothing was "
+                "released."
             )
-        return recorded is not None
+        return True
 
-    def _is_mine(self, line: Line) -> bool:
-        return all(line.entry.get(name) == value for name, value in self._key.items())
+    def _is_mine(self, entry: Entry) -> bool:
+        return all(entry.get(name) == value for name, value in self._key.items())
 
-    def read(
-        self, connection: sqlite3.Connection
-    ) -> tuple[bool, list[PrivacyStatement], Line | None]:
+    def read(self, connection: sqlite3.Connection) -> tuple[list[PrivacyStatement], Line | None]:
         """Read on from ``last``.
 
         Returns
         -------
-        began : bool
-            Whether a new month began.
         charges : list of PrivacyStatement
-            Since then, or since ``last``.
+            Since ``last``.
         last : Line or None
             The last line, which becomes ``last`` once the charges are counted.
         """
-        began, charges = False, []
         lines = lines_after(self.path, connection, self.last)
         if self.last is None and not self._has_terms(lines):
             _refuse(self.path, f"it has no budget for data={self._key['data']!r}")
-        periods = [line.entry["period"] for line in lines if self._is_charge(line)]
-        for period in [*periods, self._period_now()]:
-            if period > self.period:
-                self.period, began = period, True
-        for line in lines:
-            if self._is_charge(line) and line.entry["period"] == self.period:
-                charges.append(_statement_in(line))
-        return began, charges, lines[-1] if lines else self.last
-
-    def _is_charge(self, line: Line) -> bool:
-        return line.entry["kind"] == "charge" and self._is_mine(line)
-
-    def _period_now(self) -> str:
-        return "" if self.renew is None else now()[: len("2026-01")]
+        mine = (one for one in charges_in(lines) if self._is_mine(one.entry))
+        return [_statement_in(line) for line in mine], lines[-1] if lines else self.last
 
     def write(
         self, connection: sqlite3.Connection, by: str, stated: PrivacyStatement, total: float
     ) -> Line:
         """Write a charge, which counts once the connection has committed."""
-        today = self._period_now()
-        if today < self.period:
-            _refuse(
-                self.path,
-                f"the clock went back to {today}, before the last charge, of {self.period}, and "
-                "renew='monthly' goes by the clock. Correct it",
-            )
-        entry = {"kind": "charge", **self._key, "period": self.period, "by": by}
+        entry = {"kind": "charge", **self._key, "by": by}
         line = append(connection, {**entry, "total": plain(total), "statement": stated.to_dict()})
         _statement_in(line)  # what cannot be read again would make the whole ledger useless
         return line
@@ -418,83 +369,36 @@ def all_lines(path: str | os.PathLike[str], head: str | None = None) -> list[Lin
     return lines
 
 
-def totals(lines: Sequence[Line]) -> list[tuple[Entry, str, int, float]]:
-    """Return terms, period, number of charges and total epsilon of each budget and month.
-
-    It is computed anew from the statements, as it was for the charges, not read from the lines.
-    """
-    prices = []
-    for budget in (line.entry for line in lines if line.entry["kind"] == "budget"):
-        key = budget["data"], budget["unit"]
-        charges: dict[str, list[PrivacyStatement]] = {}
-        for line in (line for line in lines if line.entry["kind"] == "charge"):
-            if (line.entry["data"], line.entry["unit"]) == key:
-                charges.setdefault(line.entry["period"], []).append(_statement_in(line))
-        for period, statements in charges.items():
-            total = composed("ledger", map(Cost.of, statements), budget["delta"])
-            prices.append((budget, period, len(statements), total.price()[0]))
-    return prices
-
-
-def show(lines: Sequence[Line]) -> str:
-    """Return a ledger as text: its lines, the totals, and the head to keep elsewhere."""
-    text = []
-    for line in lines:
-        entry, what = line.entry, ""
-        if entry["kind"] == "budget":
-            what = _terms_of(entry)
-        elif entry["kind"] == "charge":
-            stated = entry["statement"]
-            what = (
-                f"{entry['data']}, each {entry['unit']}: {entry['by']}, "
-                f"epsilon={float(stated['epsilon']):.6g}, delta={stated['delta']:g}; "
-                f"total {float(entry['total']):.6g}"
-            )
-        text.append(f"{line.number:>5}  {entry['time']}  {entry['kind']:<7}{what}".rstrip())
-    for budget, period, n_charges, total in totals(lines):
-        text.append(
-            f"{budget['data']}, each {budget['unit']}{f', {period}' if period else ''}: epsilon="
-            f"{total:.6g} of {float(budget['epsilon']):g} at delta={budget['delta']:g}, "
-            f"{n_charges} charge{'s' * (n_charges != 1)}"
-        )
-    return "\n".join([*text, f"head {lines[-1].hash}"])
+def charges_in(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines that are charges."""
+    return [line for line in lines if line.entry["kind"] == "charge"]
 
 
 def verify(lines: Sequence[Line]) -> str:
-    """Return in words that a ledger, whose lines were verified, is not overspent.
+    """Return the totals of a ledger's budgets, and its head, in words.
+
+    Totals are computed anew from the statements, as for the charges, not read from the lines.
 
     Raises
     ------
     PrivacyBudgetError
-        If it is.
+        If a budget is overspent.
     """
-    for budget, _, _, total in totals(lines):
+    text = []
+    for budget in (line.entry for line in lines if line.entry["kind"] == "budget"):
+        key = budget["data"], budget["unit"]
+        mine = [one for one in charges_in(lines) if (one.entry["data"], one.entry["unit"]) == key]
+        costs = [Cost.of(_statement_in(line)) for line in mine]
+        total = composed("ledger", costs, budget["delta"]).price()[0] if costs else 0.0
+        said = (
+            f"{key[0]}, each {key[1]}: epsilon={total:.6g} of {float(budget['epsilon']):g} at "
+            f"delta={budget['delta']:g}, {counted(len(mine), 'charge')}"
+        )
         if not total <= float(budget["epsilon"]):
-            raise PrivacyBudgetError(
-                f"The ledger is overspent: {budget['data']}, each {budget['unit']}: {total:.6g} of "
-                f"{budget['epsilon']}."
-            )
-    times = [line.entry["time"] for line in lines]
-    earlier = [
-        f"Line {number} is earlier than the line before: the clock went back."
-        for number, (before, after) in enumerate(itertools.pairwise(times), start=2)
-        if after < before
-    ]
+            raise PrivacyBudgetError(f"The ledger is overspent: {said}.")
+        text.append(said)
     head = f"{len(lines)} lines, chain complete, nothing overspent. head {lines[-1].hash}"
-    return "\n".join([*earlier, head])
-
-
-def export(lines: Sequence[Line]) -> str:
-    """Return a ledger as lines of JSON."""
-    return "\n".join(json.dumps(vars(line)) for line in lines)
-
-
-def _terms_of(entry: Entry) -> str:
-    return (
-        f"data={entry['data']!r}, unit={entry['unit']!r}, epsilon={float(entry['epsilon']):g}, "
-        f"delta={entry['delta']:g}, adjacency={entry['adjacency']!r}, "
-        f"renew={entry['renew']!r}"
-    )
+    return "\n".join([*text, head])
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -510,17 +414,16 @@ def run_command(arguments: Sequence[str]) -> int:
         Exit status: 1 if the ledger was changed, cut short or overspent.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m skdp ledger", description="Read the ledger of a PrivacyBudget."
+        prog="python -m skdp ledger", description="Verify the ledger of a PrivacyBudget."
     )
-    actions = {"show": show, "verify": verify, "export": export}
-    parser.add_argument("action", choices=actions)
+    parser.add_argument("action", choices=["verify"])
     parser.add_argument("file", metavar="FILE")
     parser.add_argument(
         "--head", metavar="HASH", help="hash of a line, kept elsewhere, that must be there"
     )
     options = parser.parse_args(arguments)
     try:
-        print(actions[options.action](all_lines(options.file, options.head)))
+        print(verify(all_lines(options.file, options.head)))
     except PrivacyBudgetError as error:
         print(error)
         return 1

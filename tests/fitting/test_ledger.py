@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import pickle
@@ -122,26 +121,6 @@ def test_nested_budgets_are_charged_together_or_not_at_all(file, tmp_path):
     assert [one.n_fits for one in (year, project, inside)] == [1, 1, 1]
 
 
-def test_a_year_of_months(file, monkeypatch):
-    clock = ["2026-01-31T23:59:59+00:00"]
-    monkeypatch.setattr(ledger, "now", lambda: clock[0])
-    budget = opened(file, 1.4, renew="monthly")
-    for month in range(1, 13):
-        clock[0] = f"2026-{month:02}-28T00:00:00+00:00"
-        charge(budget)
-        assert budget.n_fits == 1
-        with pytest.raises(skdp.PrivacyBudgetError, match=r"allows 1\.4"):
-            charge(budget)
-    assert "no row is in the fits of two months" in str(budget.statement)
-    clock[0] = "2026-11-30T00:00:00+00:00"
-    late = opened(file, 1.4, renew="monthly")
-    assert late.n_fits == 1  # December's
-    for one in (budget, late):
-        with pytest.raises(skdp.PrivacyBudgetError, match="clock went back to 2026-11"):
-            charge(one, SMALL)
-    assert len(ledger.totals(ledger.all_lines(file))) == 12
-
-
 def test_a_refused_budget_takes_nobodys_place(file):
     budget = opened(file)
     with pytest.raises(skdp.PrivacyBudgetError) as refusal:  # keeps the refused budget alive
@@ -153,8 +132,6 @@ def test_a_refused_budget_takes_nobodys_place(file):
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ({"renew": "daily"}, "renew must be None or 'monthly'"),
-        ({"renew": "monthly", "ledger": None}, "renew must be None without a ledger"),
         ({"allow_seeded_noise": True}, "allow_seeded_noise must be False with a ledger"),
         ({"unit": "person"}, "unit must be None, 'row' or 'group'"),
         ({"data": " "}, "data must be a name"),
@@ -172,7 +149,7 @@ def test_paths_that_cannot_be_ledgers(tmp_path):
     for place, message in (
         ("no/charges.db", "its directory is, too"),
         ("text/charges.db", "its directory is, too"),
-        ("x" * 250, "missing or may not be read"),
+        ("x" * 250, "unable to open"),
         ("", "it is a directory"),
     ):
         with pytest.raises(skdp.PrivacyBudgetError, match=f"{message}.*Nothing was released"):
@@ -217,12 +194,12 @@ def test_an_event_that_cannot_be_read_again_is_refused(file):
 
 
 def test_a_line_of_a_newer_version(file, monkeypatch, capsys):
-    """Its event is not known here: nothing is priced without it, and the chain can be exported."""
+    """Its event is not known here: nothing is priced without it."""
     charge(opened(file))
     monkeypatch.delitem(interchange._KNOWN, "Gaussian")
     with pytest.raises(skdp.PrivacyBudgetError, match=r"Line 3 of the ledger, by skdp .*newer"):
         charge(opened(file))
-    assert [ledger_command(action, file) for action in ("verify", "export")] == [1, 0]
+    assert ledger_command("verify", file) == 1
 
 
 def test_an_interrupted_reading_forgets_no_charge(file, monkeypatch):
@@ -370,7 +347,7 @@ def check_cut_short(file):
     with pytest.raises(skdp.PrivacyBudgetError, match=r"does not contain line 4.*restored"):
         opened(file)  # anew, as a notebook does
     file.unlink()
-    with pytest.raises(skdp.PrivacyBudgetError, match="restore the file"):
+    with pytest.raises(skdp.PrivacyBudgetError, match="restore its latest version"):
         opened(file)
     shutil.copy(backup, file)
     ledger._last_lines.clear()  # as in another process
@@ -437,14 +414,14 @@ def another_version(file):
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (without_permission, "may not be written"),
+        (without_permission, "readonly database"),
         (full_disk, "disk is full"),
-        (damaged(no_text), "it was damaged"),
+        (damaged(no_text), "decode to UTF-8"),
         (damaged(another_version), "its format is 2, and this version of skdp reads format 1"),
-        (damaged(Path.unlink), "missing or may not be read"),
+        (damaged(Path.unlink), "unable to open.*restore its latest version"),
         (damaged(lambda file: file.write_bytes(b"")), "no ledger of skdp"),
-        (damaged(lambda file: file.write_text("x" * 5000)), "not an SQLite database"),
-        (damaged(lambda file: os.truncate(file, 8192)), "damaged"),
+        (damaged(lambda file: file.write_text("x" * 5000)), "not a database"),
+        (damaged(lambda file: os.truncate(file, 8192)), "malformed"),
     ],
 )
 def test_faults_refuse_the_fit(file, fault, message, regression, monkeypatch):
@@ -468,7 +445,7 @@ def test_a_lock_that_stays_is_an_error(file, monkeypatch):
     monkeypatch.setattr(ledger, "WAIT_SECONDS", 0.05)
     with sqlite3.connect(file, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(skdp.PrivacyBudgetError, match=r"locked for 0\.05 s"):
+        with pytest.raises(skdp.PrivacyBudgetError, match="database is locked"):
             charge(budget)
         assert budget.n_fits == 0  # reading goes on
         other.execute("ROLLBACK")
@@ -482,7 +459,7 @@ def test_a_copy_elsewhere_does_not_begin_anew(file, regression):
         sent = model.__getstate__()["_sent_budgets"]
     model._sent_budgets = tuple(("other" + key, "x", *rest) for key, _, *rest in sent)
     file.unlink()
-    with pytest.raises(skdp.PrivacyBudgetError, match="missing"):
+    with pytest.raises(skdp.PrivacyBudgetError, match="unable to open"):
         model.fit(*regression)
     assert not file.exists()
 
@@ -495,13 +472,9 @@ def test_the_file_of_today_is_read(file, capsys):
     kept = HERE / "ledger_format_1.db"
     before = kept.read_bytes()
     assert ledger_command("verify", kept) == 0
-    assert "5 lines, chain complete, nothing overspent" in capsys.readouterr().out
-    assert ledger_command("show", kept) == 0
     shown = capsys.readouterr().out
-    assert "trial, each row: epsilon=2.09854 of 3" in shown
-    assert ledger_command("export", kept) == 0
-    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
-    assert [line["entry"]["kind"] for line in lines] == ["ledger", "budget", *["charge"] * 3]
+    assert "trial, each row: epsilon=2.09854 of 3 at delta=1e-06, 3 charges" in shown
+    assert "5 lines, chain complete, nothing overspent" in shown
     assert kept.read_bytes() == before
     shutil.copy(kept, file)
     assert opened(file, data="trial").n_fits == 3
@@ -510,11 +483,11 @@ def test_the_file_of_today_is_read(file, capsys):
 
 def test_the_command(file, monkeypatch, capsys):
     charge(opened(file))
-    monkeypatch.setattr(sys, "argv", ["skdp", "ledger", "show", str(file)])
+    monkeypatch.setattr(sys, "argv", ["skdp", "ledger", "verify", str(file)])
     monkeypatch.delitem(sys.modules, "skdp.__main__", raising=False)
     with pytest.raises(SystemExit, match=r"^0$"):
         runpy.run_module("skdp", run_name="__main__")
-    assert "DPRidge, epsilon=1, delta=1e-06; total 1" in capsys.readouterr().out
+    assert "data, each row: epsilon=1 of 3 at delta=1e-06, 1 charge\n" in capsys.readouterr().out
 
 
 def late(monkeypatch):

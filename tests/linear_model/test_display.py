@@ -34,11 +34,3 @@ def test_rates_have_intervals(rng):
     model = skdp.DPPoissonRegressor(inference="coefficients").fit(X, rng.poisson(np.exp(X["a"])))
     table = model.coefficients().loc[["a", "b"]]
     assert table[["lower", "upper"]].to_numpy() == pytest.approx(np.exp(model.conf_int()))
-
-
-def test_notebooks_show_budgets_and_statements():
-    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
-        skdp.DPLogisticRegression(classes=[0, 1]).fit(X, Y)
-    shown = budget._repr_html_()
-    assert "&lt;PrivacyBudget: epsilon=3" in shown
-    assert " x gradient, noise multiplier" in shown

@@ -79,7 +79,7 @@ def data_for(name, classification, regression):
 NAMED = "ignore:total_privacy. Read rows without privacy:skdp.PrivacyWarning"
 
 
-@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning", NAMED)  # weights and folds
+@pytest.mark.filterwarnings(NAMED)
 @pytest.mark.parametrize("name", COUNTED)
 def test_models_inside_other_estimators_are_counted(name, classification, regression):
     X, y = data_for(name, classification, regression)
