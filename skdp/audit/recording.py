@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -179,14 +179,14 @@ class RecordingSource(NoiseSource):
     ) -> Array:
         if self._earlier is not None:
             if self.n_answers >= len(self._forced):
-                raise ReplayMismatch(f"the number of releases depends on {self._recorder.cause}")
+                self._recorder.differ("the number of releases")
             forced = self._forced[self.n_answers].value
             if forced.shape != answer.shape:
-                raise ReplayMismatch(f"the shape of an answer depends on {self._recorder.cause}")
+                self._recorder.differ("the shape of an answer")
             answer = forced.copy()
         clean = statistic.copy()
         if not self.charged:
-            raise ReplayMismatch("an answer that no release was charged for")
+            self._recorder.end("an answer that no release was charged for")
         self.charged[-1].answers.append(Answer(answer.copy(), clean, event, bound, std))
         self.n_answers += 1
         return answer
@@ -224,7 +224,7 @@ class RecordingSource(NoiseSource):
             position = len(self._draws)
             repeated = self._earlier._draws[position : position + 1]
             if not repeated or repeated[0][0] != (kind, *terms):
-                raise ReplayMismatch(f"a draw depends on {self._recorder.cause}: {kind}")
+                self._recorder.differ(f"a draw ({kind})")
             drawn = repeated[0][1]
         self._draws.append(((kind, *terms), drawn.copy()))
         return np.array(drawn)
@@ -266,6 +266,8 @@ class Recorder:
         How many releases are being answered, one inside the other.
     n_reads_outside : int
         Passes over the rows that began while none was.
+    mismatch : str
+        The first difference that ended a fit. Tools such as searches catch its exception.
     """
 
     def __init__(self, earlier: "Recording | None", fresh: bool, run: RecordedRun | None) -> None:
@@ -273,6 +275,7 @@ class Recorder:
         self.cause = SECRETS if fresh else ROWS
         self.sources: list[RecordingSource] = []
         self.n_answering = self.n_reads_outside = 0
+        self.mismatch = ""
         self._is_repeated, self._left = earlier is not None, list[RecordingSource]()
         self._earlier = earlier
         if earlier is not None:
@@ -281,10 +284,19 @@ class Recorder:
     def through(self, source: NoiseSource) -> RecordingSource:
         """Return a source that records all draws from the given source."""
         if self._is_repeated and not self._left:
-            raise ReplayMismatch(f"the number of private fits depends on {self.cause}")
+            self.differ("the number of private fits")
         before = self._left.pop(0) if self._is_repeated else None
         self.sources.append(RecordingSource(source, self, before))
         return self.sources[-1]
+
+    def differ(self, part: str) -> NoReturn:
+        """End a fit of which something depends on more than the forced answers."""
+        self.end(f"{part} depends on {self.cause}")
+
+    def end(self, text: str) -> NoReturn:
+        """End a fit, and remember why."""
+        self.mismatch = self.mismatch or text
+        raise ReplayMismatch(text)
 
     def only(self, run: RecordedRun) -> int:
         """Go on with the recorded fits of one run, and return its candidate."""
@@ -315,6 +327,8 @@ class Recording:
         The result of ``fit``.
     n_reads_outside : int
         Passes over the rows while no release was being answered.
+    mismatch : str
+        Of `Recorder`. "" if there was none.
     """
 
     model: BaseEstimator
@@ -323,6 +337,7 @@ class Recording:
     error: Exception | None
     returned: Any
     n_reads_outside: int
+    mismatch: str
 
     @property
     def charged(self) -> list[ChargedRelease]:
@@ -385,7 +400,8 @@ def record(
             error = refusal
     messages = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
     messages.append(printed.getvalue())
-    return Recording(model, recorder.sources, messages, error, returned, recorder.n_reads_outside)
+    outcome = model, recorder.sources, messages, error, returned
+    return Recording(*outcome, recorder.n_reads_outside, recorder.mismatch)
 
 
 # ---------------------------------------------------------------- contents of a model
@@ -399,12 +415,20 @@ def as_bytes(value: object) -> bytes | None:
     They are a pickle in which attributes stand beside the class's own choice, an array that is a
     view is followed by the array that it views, one of a subclass by its attributes, and functions
     that no module knows by name show their defaults and closures and, if partial, their arguments.
-    It is made twice, so that it does not matter which of the equal parts are one object.
+    It is made twice, the second time without memo: which of the equal parts are one object follows
+    from plans that earlier fits left behind.
     """
-    written = io.BytesIO()
+    written, plain = io.BytesIO(), io.BytesIO()
     with contextlib.suppress(Exception):  # of whatever type: what is not known is a finding
         _FullPickler(written).dump(value)
-        return pickle.dumps(pickle.loads(written.getvalue()))
+        contents = pickle.loads(written.getvalue())
+        pickler = pickle.Pickler(plain)
+        pickler.fast = True
+        try:
+            pickler.dump(contents)
+        except ValueError:  # cycles need a memo
+            return pickle.dumps(contents)
+        return plain.getvalue()
     return None
 
 

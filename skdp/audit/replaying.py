@@ -25,7 +25,6 @@ from skdp.audit.recording import (
     ChargedRelease,
     RecordedRun,
     Recording,
-    ReplayMismatch,
     record,
 )
 
@@ -208,9 +207,8 @@ class ReplayComparison:
         first: Recording, second: Recording, cause: str = ROWS, same_runs: bool = True
     ) -> Iterator[str]:
         """Yield what is different about the course of two fits."""
-        mismatches = [one.error for one in (second, first) if isinstance(one.error, ReplayMismatch)]
-        if mismatches:
-            yield str(mismatches[0])
+        if second.mismatch or first.mismatch:
+            yield second.mismatch or first.mismatch
         elif first.refusal != second.refusal:
             yield "only one of the two fits was refused, or their refusals differ"
         elif first.error is None and same_runs:

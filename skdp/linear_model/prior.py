@@ -32,6 +32,8 @@ from skdp._fitting.refusals import refusing
 from skdp._fitting.rows import read_data
 from skdp._fitting.user_warnings import NotPrivateWarning
 from skdp._numbers import AnyArray, Array, Table, listed, shown
+from skdp._oracle.noise import drawing_through
+from skdp._oracle.sources.base import noting_reads
 from skdp._oracle.sources.partitioned import PartitionRows, Partitions
 from skdp._stages.column_bounds import PublicRange, PublicSample, declared_targets
 from skdp.accounting import (
@@ -193,8 +195,13 @@ def _fit_of_sample(model: Any, sample: PublicSample, rows: Array) -> Any:
     plain = clone(model).set_params(
         prior=None, epsilon=math.inf, solver="auto", scaling="auto", privacy=Privacy()
     )
-    with parts.charged_as_a_whole(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)  # the sample is public
+    with (  # the sample is public: an audit records neither draws nor reads of its fit
+        parts.charged_as_a_whole(),
+        warnings.catch_warnings(),
+        drawing_through(lambda source: source),
+        noting_reads(lambda: None),
+    ):
+        warnings.simplefilter("ignore", NotPrivateWarning)
         return plain.fit(rows, sample.targets)
 
 

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
@@ -17,7 +18,9 @@ from skdp._oracle import Solution
 from skdp._oracle.noise import SystemSource
 from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency
-from skdp.audit.neighbours import hostile_pairs
+from skdp.audit.neighbours import NeighbouringPair, hostile_pairs
+from skdp.audit.recording import as_bytes
+from skdp.model_selection import DPSearchCV
 from skdp.solvers import Solver
 
 FEW = {"solver": "gd", "max_iter": 4, "scaling": "none"}
@@ -109,6 +112,55 @@ def test_secure_noise_and_secret_coins_are_repeated(estimator):
     assert report.ok, report
     assert report.releases
     assert len(report.refused) < len(report.pairs) / 2
+
+
+class Failing(skdp.DPRidge):
+    """One whose fit fails on a long row, once it has an answer."""
+
+    def fit(self, X, y, sample_weight=None, **beside):
+        super().fit(X, y, sample_weight, **beside)
+        if np.max(X) > 50:
+            raise ValueError
+        return self
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+@pytest.mark.parametrize("search", ["private", "plain"])
+def test_failures_that_a_search_hides(search, is_first):
+    """Whichever of both data sets has the record on which fits fail."""
+    model = Failing(**FEW, privacy=skdp.Privacy(adjacency="replace_one"))
+    tool = GridSearchCV(model, {"alpha": [0.1, 1.0]}, error_score=0.0, cv=2, refit=False)
+    if search == "private":
+        terms = skdp.Privacy(noise=skdp.SeededNoise(0), adjacency="replace_one")
+        within = {"target_range": (-2.0, 2.0), "holdout": 0.1, "privacy": terms}
+        tool = DPSearchCV(model, {"alpha": [0.1, 1.0]}, n_candidates=2, **within)
+    X, y = audit.made_up_data(model)
+    bad = X.copy()
+    bad[0] = 100.0
+    sides = [{"X": rows, "y": y} for rows in ((bad, X) if is_first else (X, bad))]
+    pair = NeighbouringPair("failing", *sides, Adjacency.REPLACE_ONE)
+    report = audit.replay(tool, X, y, [pair])
+    assert "depends on the rows" in str(report), report
+
+
+@pytest.mark.parametrize("scaling", ["auto", "public"])
+def test_a_prior_of_public_rows_is_no_finding(scaling):
+    X, y = audit.made_up_data(skdp.DPRidge(), (120, 4))
+    prior, declared = skdp.PublicSample(X, y=y), skdp.PublicSample(X, target=3.0)
+    model = skdp.DPRidge(prior=prior, scaling=declared if scaling == "public" else scaling)
+    report = audit.replay(model)
+    assert report.ok, report
+
+
+def test_equal_contents_have_equal_bytes():
+    """Whether equal parts are one object, as those of a remembered plan, is not seen."""
+    part, other = np.ones(3), np.ones(3)
+    assert as_bytes([part, part]) == as_bytes([part, other])
+    assert as_bytes([part, part]) != as_bytes([part, other[:2]])
+    cycle = [part]
+    cycle.append(cycle)
+    assert as_bytes(cycle) is not None
 
 
 def test_rows_of_a_persons_shape():
