@@ -18,7 +18,7 @@ from skdp.accounting import (
     UnknownCost,
     calibrate,
 )
-from skdp.accounting.papers import advanced_epsilon, zcdp_epsilon
+from skdp.accounting.papers import composed_epsilon, guarantee, needs_delta, zcdp_epsilon
 from skdp.accounting.pricing import least_factor
 
 EPSILON, DELTA, STEPS = 1.0, 1e-6, 100
@@ -51,8 +51,16 @@ def zcdp(event, delta, adjacency):
 
 
 def advanced(event, delta, adjacency):
-    """Return epsilon of the steps by advanced composition."""
-    return advanced_epsilon(Composed(((event, STEPS),)), delta, adjacency)
+    """Return epsilon of the steps by advanced composition, for the best division of delta."""
+
+    def divided(share):
+        each = -math.expm1(math.log1p(-share * delta) / STEPS)
+        epsilon, spent = guarantee(event, each, adjacency)
+        slack = delta + math.expm1(STEPS * math.log1p(-spent))
+        return composed_epsilon([(epsilon, spent, STEPS)], max(slack, 0.0))
+
+    shares = [k / 64 for k in range(1, 64)] if needs_delta(event, adjacency) else [0.0]
+    return min(map(divided, shares))
 
 
 def by_paper(theorem):

@@ -417,10 +417,10 @@ class PrivacyBudget:
 
         Parameters
         ----------
-        event : Event or dp_accounting.DpEvent
+        event : Event
             The release: an event of `skdp.accounting`, such as ``Laplace(2.0, spread=1)`` for a
-            count, ``ApproximateDP(epsilon, delta)`` if only the guarantee is known, or one of
-            dp-accounting, as `skdp.accounting.from_dp_event` reads it. It is charged as stated.
+            count, or ``ApproximateDP(epsilon, delta)`` if only the guarantee is known. It is
+            charged as stated.
         note : str
             Its description, for the statement and the ledger.
 
@@ -429,11 +429,11 @@ class PrivacyBudget:
         PrivacyBudgetError
             If a budget does not admit it. Nothing was charged: do not make the release.
         ValueError
-            If the event is not known.
+            If it is no such event.
         """
         require("note", note, "say what is released", isinstance(note, str) and note.strip() != "")
-        if not isinstance(event, accounting.Event):
-            event = accounting.from_dp_event(event, self.adjacency)
+        is_event = isinstance(event, accounting.Event)
+        require("event", event, "be one of skdp.accounting, such as ApproximateDP", is_event)
         event = from_plain(plain(event))  # priced with the numbers that a ledger keeps
         with _lock:
             unit = self._unit or (self._charged.unit if self._charged is not None else "row")

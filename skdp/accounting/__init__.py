@@ -6,10 +6,9 @@ Nothing here reads rows or draws random numbers.
 from skdp.accounting import events
 from skdp.accounting.cost import Cost, composed
 from skdp.accounting.events import *  # noqa: F403 - all events
-from skdp.accounting.interchange import from_dp_event, to_dp_event
 from skdp.accounting.pairs import gaussian_delta, gaussian_epsilon, gaussian_mu
 from skdp.accounting.pricing import Calibration, calibrate, delta_at, event_mu, price
-from skdp.accounting.statement import PrivacyStatement, ReleaseRecord, model_card_section
+from skdp.accounting.statement import PrivacyStatement, ReleaseRecord
 
 __all__ = [
     "Calibration",
@@ -20,12 +19,9 @@ __all__ = [
     "composed",
     "delta_at",
     "event_mu",
-    "from_dp_event",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
-    "model_card_section",
     "price",
-    "to_dp_event",
 ]
 __all__ += events.__all__

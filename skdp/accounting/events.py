@@ -718,7 +718,7 @@ class Selected(EventWrapper):
     Parameters
     ----------
     event : Event
-        One run, including the release of its score.
+        One run, including the release of its score. Only Gaussian runs have a price.
     mean_runs : float
         Expected number of runs, greater than 1.
 

@@ -27,7 +27,6 @@ from skdp.accounting.events import (
     Event,
     EventCounts,
     UnknownCost,
-    counts_of,
     sampled_counts,
 )
 
@@ -316,8 +315,6 @@ def pure_epsilon(event: Event, adjacency: Adjacency) -> float:
             # the record is one record away from the sample with it, which costs no more than a
             # replacement (their Thm 2).
             return amplified(pure_total(sampled_counts(event, adjacency), adjacency), event.rate)
-        case events.Selected():  # 2 + eta (Papernot and Steinke 2022, Cor. 3), eta = 1
-            return 3 * pure_total(counts_of(event.event), adjacency)
     raise UnknownCost(f"{type(event).__name__} has no epsilon with delta = 0 under {adjacency}.")
 
 

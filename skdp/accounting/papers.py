@@ -20,13 +20,10 @@ from skdp.accounting.events import (
     Adjacency,
     ApproximateDP,
     Event,
-    EventCounts,
     Sampled,
     Shuffled,
     UnknownCost,
     joint_mu,
-    opened,
-    paths,
     sampled_counts,
 )
 from skdp.accounting.pairs import amplified, gaussian_epsilon, pure_epsilon, require_figures
@@ -72,74 +69,6 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
     minimum = minimize_scalar(bound, bounds=(-8, 16), method="bounded", options={"xatol": 1e-12})
     return max(0.0, float(minimum.fun))
-
-
-def advanced_epsilon(event: Event, delta: float, adjacency: Adjacency) -> float:
-    """Epsilon of a plan by extended advanced composition.
-
-    Delta is divided between the parts that need some and the slack of the theorem. All of these
-    parts get the same share, and the best such division is chosen.
-
-    Parameters
-    ----------
-    event : Event
-    delta : float
-        In [0, 1).
-    adjacency : Adjacency
-
-    Returns
-    -------
-    float
-        inf if no finite epsilon holds.
-
-    Raises
-    ------
-    UnknownCost
-        If a part has no single (epsilon, delta).
-
-    Examples
-    --------
-    >>> from skdp.accounting import Adjacency, Composed, Gaussian
-    >>> from skdp.accounting.papers import advanced_epsilon
-    >>> round(advanced_epsilon(Composed(((Gaussian(50.0), 10),)), 1e-6, Adjacency.ZERO_OUT), 3)
-    0.818
-    """
-    return max(_path_epsilon(opened(path), delta, adjacency) for path in paths(event, adjacency))
-
-
-def _path_epsilon(path: EventCounts, delta: float, adjacency: Adjacency) -> float:
-    """Epsilon of the events that a record can meet, for the best division of delta."""
-    needing = {part: count for part, count in path.items() if needs_delta(part, adjacency)}
-    n_needing = sum(needing.values())
-    others = {part: count for part, count in path.items() if part not in needing}
-    fixed = _total_delta(_guarantees(others, 0.5, adjacency))
-    left = 1 - (1 - delta) / (1 - fixed) if fixed < 1 else -1.0
-    if left < 0 or (left == 0 and needing):
-        return math.inf
-
-    def divided(share: float) -> float:
-        """Epsilon if the parts that need delta get ``share`` of the rest of delta."""
-        each = -math.expm1(math.log1p(-share * left) / n_needing) if needing else 0.0
-        parts = _guarantees(path, each, adjacency)
-        return composed_epsilon(parts, max(delta - _total_delta(parts), 0.0))
-
-    if not needing:
-        return divided(0.0)
-    minimum = minimize_scalar(
-        lambda log_odds: divided(1 / (1 + math.exp(-log_odds))), bounds=(-12, 12), method="bounded"
-    )
-    return min(float(minimum.fun), divided(0.5), divided(1.0))
-
-
-def _guarantees(counts: EventCounts, delta: float, adjacency: Adjacency) -> Guarantees:
-    return [(*guarantee(part, delta, adjacency), count) for part, count in counts.items()]
-
-
-def _total_delta(guarantees: Guarantees) -> float:
-    """``1 - prod (1 - delta_i)``."""
-    if any(delta == 1 for _, delta, _ in guarantees):
-        return 1.0
-    return -math.expm1(sum(count * math.log1p(-delta) for _, delta, count in guarantees))
 
 
 def composed_epsilon(guarantees: Guarantees, slack: float) -> float:

@@ -79,9 +79,8 @@ def price(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, str]
     * "pure": the sum of epsilons of releases that need no delta.
     * "pld": composition of dominating pairs, by `skdp.accounting.composition`.
     * "selection" and "shuffle": those of one `Selected` or `Shuffled` event.
-    * "mixed": such events beside others, in a composition of dominating pairs. A selection of
-      Gaussian runs has a pair of its own. Any other such event enters as one (epsilon_i, delta_i)
-      that its own theorem certifies.
+    * "mixed": shuffled passes beside other events, in a composition of dominating pairs. Each pass
+      enters as one (epsilon_i, delta_i) that its own theorem certifies.
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ def _path_price(
     if special and path == {special[0]: 1}:
         name, theorem = THEOREMS[type(special[0])]
         routes[name] = partial(theorem, special[0], delta, adjacency)
-    elif special:
+    elif any(isinstance(event, events.Shuffled) for event in special):
         routes["mixed"] = partial(_by_points, path, delta, adjacency, resolution)
     if mu is None and "selection" not in routes:  # of which no pair is tighter
         routes["pld"] = partial(pairs_epsilon, whole, delta, adjacency, resolution)
@@ -158,35 +157,23 @@ def _path_price(
     return costs[name], name
 
 
-def _needs_point(event: Event, adjacency: Adjacency) -> bool:
-    """Whether only a point of the curve of an event is known, or more than its dominating pair."""
-    try:
-        return type(event) in THEOREMS and not isinstance(
-            dominating_pair(event, adjacency), pairs.SelectedPair
-        )
-    except UnknownCost:
-        return True
-
-
 def _by_points(
     path: events.EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution
 ) -> float:
-    """Price events with theorems of their own by one point each, and compose it with the others."""
-    special = {event: n for event, n in path.items() if _needs_point(event, adjacency)}
-    others = events.opened({event: n for event, n in path.items() if event not in special})
-    times = sum(special.values())
-    if not special:
-        return pairs_epsilon(others, delta, adjacency, resolution)
-    bounds = []
-    for share in SHARES:
-        each = share * delta / times
-        points = [
-            (ApproximateDP(THEOREMS[type(event)][1](event, each, adjacency), each), count)
-            for event, count in special.items()
-        ]
-        plan = events.counts_of(Composed((*points, *others.items())))
-        bounds.append(pairs_epsilon(plan, delta, adjacency, resolution))
-    return min(bounds)
+    """Price shuffled passes by one point each, and compose it with the other events."""
+    n_passes = sum(n for event, n in path.items() if isinstance(event, events.Shuffled))
+
+    def composed(each: float) -> float:
+        parts = (
+            (ApproximateDP(shuffle_epsilon(event, each, adjacency), each), count)
+            if isinstance(event, events.Shuffled)
+            else (event, count)
+            for event, count in path.items()
+        )
+        plan = events.counts_of(Composed(tuple(parts)))
+        return pairs_epsilon(plan, delta, adjacency, resolution)
+
+    return min(composed(share * delta / n_passes) for share in SHARES)
 
 
 def delta_at(event: Event, epsilon: float, adjacency: Adjacency) -> float:
@@ -413,21 +400,14 @@ def _finite(pair: Callable[[float], pairs.Pair], size: float) -> pairs.Pair | No
 
 
 def _selected_pair(event: events.Selected, adjacency: Adjacency) -> pairs.Pair | None:
-    runs = [events.opened(path) for path in events.paths(event.event, adjacency)]
-    mus = [mu for mu in (events.joint_mu(run, adjacency) for run in runs) if mu is not None]
-    if len(mus) == len(runs):
-        mu = max(mus)
-        if mu == 0 or math.isinf(mu):
-            return None if mu else pairs.ResponsePair(0.0)
-        shift = selection_shift(partial(pairs.gaussian_epsilon, mu), event.gamma)
-        return pairs.SelectedPair(mu, event.mean_runs, 2 * shift)
     try:
-        return _finite(pairs.ResponsePair, pairs.pure_epsilon(event, adjacency))
-    except UnknownCost as refusal:
-        why = (
-            f"events.Selected has a dominating pair for Gaussian and for pure runs only: {refusal}"
-        )
-        raise UnknownCost(why) from None
+        mu = event_mu(event.event, adjacency)
+    except UnknownCost as reason:
+        raise UnknownCost(f"Selected is priced for Gaussian runs only: {reason}") from None
+    if mu == 0:
+        return pairs.ResponsePair(0.0)
+    shift = 2 * gaussian_shift(mu, event.gamma)
+    return _finite(lambda mu: pairs.SelectedPair(mu, event.mean_runs, shift), mu)
 
 
 def _sampled_pair(event: events.Sampled, adjacency: Adjacency) -> pairs.Pair | None:
@@ -497,47 +477,22 @@ def dominating_pairs(path: events.Parts, adjacency: Adjacency) -> Pairs | None:
 
 
 def selection_epsilon(event: events.Selected, delta: float, adjacency: Adjacency) -> float:
-    """Epsilon of the best of a random number of runs that have a privacy profile.
+    """Epsilon of the best of a random number of Gaussian runs, by `selection_shift`.
 
-    By `selection_shift`.
-
-    Parameters
-    ----------
-    event : Selected
-    delta : float
-        In [0, 1).
-    adjacency : Adjacency
-
-    Returns
-    -------
-    float
-        inf if no finite epsilon holds.
-
-    Raises
-    ------
-    UnknownCost
-        If a run has no privacy profile.
+    inf if no finite epsilon holds.
     """
-    costs = []
-    for path in map(events.opened, events.paths(event.event, adjacency)):
-        beyond = _epsilon_of_run(path, adjacency, delta / event.mean_runs)
-        shift = 0.0
-        if not math.isinf(beyond):
-            shift = _shift_of_path(tuple(path.items()), event.gamma, adjacency)
-        costs.append(2 * shift + beyond)
-    return max(costs)
-
-
-def _epsilon_of_run(path: events.EventCounts, adjacency: Adjacency, delta: float) -> float:
-    mu = events.joint_mu(path, adjacency)
-    return (
-        pairs_epsilon(path, delta, adjacency) if mu is None else pairs.gaussian_epsilon(mu, delta)
-    )
+    pair = dominating_pair(event, adjacency)
+    if isinstance(pair, pairs.SelectedPair):
+        return pair.shift + pairs.gaussian_epsilon(pair.mu, delta / pair.mean)
+    return math.inf if pair is None else 0.0
 
 
 @lru_cache(maxsize=256)
-def _shift_of_path(path: events.Parts, gamma: float, adjacency: Adjacency) -> float:
-    return selection_shift(partial(_epsilon_of_run, dict(path), adjacency), gamma)
+def gaussian_shift(mu: float, gamma: float) -> float:
+    """Return the shift of `selection_shift` for mu-Gaussian-DP runs, inf without noise."""
+    if math.isinf(mu):
+        return math.inf
+    return selection_shift(partial(pairs.gaussian_epsilon, mu), gamma)
 
 
 def selection_shift(epsilon_of_run: Callable[[float], float], gamma: float) -> float:

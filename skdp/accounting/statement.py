@@ -280,16 +280,8 @@ class PrivacyStatement:
         """
         return cls.from_dict(json.loads(text))
 
-    def facts(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the statement in words: labels, each with one text or several.
-
-        The text of a statement, its HTML and its section in a model card consist of these facts.
-
-        Returns
-        -------
-        list of (str, tuple of str)
-            Labels without a text are left out.
-        """
+    def _facts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the statement in words: labels, each with one text or several."""
         mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
         released = release_lines(self.releases, self.unit) or ["nothing"]
         if any(f"({start}" in line for line in released for start in ("disjoint", "part")):
@@ -315,12 +307,12 @@ class PrivacyStatement:
         return [(label, texts) for label, texts in named if texts]
 
     def __str__(self) -> str:
-        return "\n".join(f"{label}:{_in_lines(texts)}" for label, texts in self.facts())
+        return "\n".join(f"{label}:{_in_lines(texts)}" for label, texts in self._facts())
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th>{label}</th><td>{'<br>'.join(map(html.escape, texts))}</td></tr>"
-            for label, texts in self.facts()
+            for label, texts in self._facts()
         )
         return f"<table>{rows}</table>"
 
@@ -328,31 +320,6 @@ class PrivacyStatement:
 def _in_lines(texts: Sequence[str]) -> str:
     """Return one text on the line of its label, or several as a list below it."""
     return f" {texts[0]}" if len(texts) == 1 else "".join(f"\n  - {text}" for text in texts)
-
-
-def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
-    """Return the section "Privacy" of a model card: title and text in Markdown.
-
-    Parameters
-    ----------
-    statement : PrivacyStatement
-
-    Returns
-    -------
-    dict of str
-        One item. With skops it goes into a card by ``card.add(**model_card_section(statement))``.
-
-    Examples
-    --------
-    >>> from skdp import DPRidge
-    >>> from skdp.accounting import model_card_section
-    >>> section = model_card_section(DPRidge().plan(1000, 5))
-    >>> print(section["Privacy"].splitlines()[0])
-    - **guarantee**: (1, 1e-06)-differentially private, Gaussian DP with mu = 0.236704
-    """
-    facts = statement.facts()
-    lines = [f"- **{label}**:{_in_lines(texts)}" for label, texts in facts]
-    return {"Privacy": "\n".join(lines)}
 
 
 def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[str]:

@@ -88,7 +88,7 @@ def test_theorems_have_their_names():
         (Composed(tuple(on_blocks)), 1e-6, "pld"),  # which block is the costlier one is no matter
         (Shuffled(10_000, Laplace(1.0)), 1e-6, "shuffle"),
         (Selected(Gaussian(1.0), 5), 1e-6, "selection"),
-        (Composed(((Selected(Gaussian(1.0), 5), 2),)), 1e-6, "mixed"),
-        (Composed(((Selected(Gaussian(1.0), 5), 1), (sampled, 1))), 1e-6, "mixed"),
+        (Composed(((Selected(Gaussian(1.0), 5), 2),)), 1e-6, "pld"),
+        (Composed(((Selected(Gaussian(1.0), 5), 1), (sampled, 1))), 1e-6, "pld"),
     ):
         assert price(plan, delta, ZERO_OUT)[1] == name

@@ -27,9 +27,9 @@ from skdp.accounting import (
     delta_at,
     gaussian_delta,
     gaussian_epsilon,
+    gaussian_mu,
 )
 from skdp.accounting.pairs import GaussianPair, SampledPair
-from skdp.accounting.papers import guarantee
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 
@@ -131,27 +131,22 @@ class Mirrored(SampledPair):
 MIRROR_COST = composition_module.epsilon_of(((SampledPair(GaussianPair(2.0), 0.1), 5),), 1e-6)
 
 
-def deltas_are_charged_in_advanced_composition():
-    plan = Composed(((ApproximateDP(0.1, 1e-7), 20),))
-    assert papers_module.advanced_epsilon(plan, 1e-6, ZERO_OUT) == math.inf
-    # Twenty Gaussians share delta: no part may have it all.
-    shared = papers_module.advanced_epsilon(Composed(((Gaussian(9.0), 20),)), 1e-6, ZERO_OUT)
-    once, _ = guarantee(Gaussian(9.0), 1e-6, ZERO_OUT)
-    unshared = papers_module.composed_epsilon([(once, 0.0, 20)], 1e-6)
-    assert shared > unshared
-
-
 def deltas_are_charged_in_mixed_composition():
-    """The selection enters with the delta at which it was priced, out of the same total."""
-    run = Composed(((Gaussian(8.0), 1), (Laplace(50.0), 1)))  # whose selection has no known pair
-    chosen, rest, delta = Selected(run, 10), Gaussian(20.0), 1e-5
-    found = cost(Composed(((chosen, 1), (rest, 1))), delta, ZERO_OUT)
+    """The pass enters with the delta at which it was priced, out of the same total."""
+    passed, rest, delta = Shuffled(5000, Gaussian(6.0)), Gaussian(20.0), 1e-5
+    found = cost(Composed(((passed, 1), (rest, 1))), delta, ZERO_OUT)
     points = [
-        ApproximateDP(cost(chosen, share * delta, ZERO_OUT), share * delta)
+        ApproximateDP(cost(passed, share * delta, ZERO_OUT), share * delta)
         for share in (0.2, 0.5, 0.8)
     ]
     plans = [Composed(((point, 1), (rest, 1))) for point in points]
     assert found >= min(by_pairs(plan, delta, ZERO_OUT) for plan in plans) * (1 - 1e-9)
+
+
+def the_best_of_runs_costs_what_the_vectors_say():
+    """Runs of epsilon 0.5 at delta 1e-5, ten in expectation. See `test_vectors.py`."""
+    mu = gaussian_mu(0.5, 1e-5)
+    assert cost(Selected(Gaussian(1 / mu), 10), 1e-5, ZERO_OUT) == pytest.approx(0.834673, rel=1e-5)
 
 
 def local_deltas_are_charged_in_shuffling():
@@ -282,13 +277,17 @@ MUTANTS = {
     "second direction dropped": (
         the_second_direction_counts, composition_module, "_sides", lambda real: lambda pairs: (0,),
     ),
-    "delta split forgotten in advanced composition": (
-        deltas_are_charged_in_advanced_composition, papers_module, "_total_delta",
-        lambda real: lambda guarantees: 0.0,
-    ),
     "delta split forgotten in mixed composition": (
         deltas_are_charged_in_mixed_composition, pricing_module, "ApproximateDP",
         lambda real: lambda epsilon, delta: real(epsilon, 0.0),
+    ),
+    "shift of a selection halved": (
+        the_best_of_runs_costs_what_the_vectors_say, pricing_module, "selection_shift",
+        lambda real: lambda *given: real(*given) / 2,
+    ),
+    "number of runs forgotten": (
+        the_best_of_runs_costs_what_the_vectors_say, pricing_module.pairs, "gaussian_epsilon",
+        lambda real: lambda mu, delta: real(mu, min(10 * delta, 0.999)),
     ),
     "local deltas forgotten in shuffling": (
         local_deltas_are_charged_in_shuffling, papers_module, "approximate_delta",
@@ -312,7 +311,7 @@ def forget():
     """Costs are remembered; a mutant must not see those of the sound code, nor leave its own."""
     pricing_module.dominating_pairs.cache_clear()
     composition_module.epsilon_of.cache_clear()
-    pricing_module._shift_of_path.cache_clear()
+    pricing_module.gaussian_shift.cache_clear()
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -37,11 +37,7 @@ G, BLOCK = Gaussian(1.0), OnBlock(Partition(0, 3), 0, Gaussian(1.0))
         (PoissonSampled(0.1, Shuffled(5, G)), ZERO_OUT, "PoissonSampled of Shuffled"),
         (PoissonSampled(0.1, ApproximateDP(1.0, 1e-6)), REPLACE_ONE, "left out of the sample"),
         (PoissonSampled(0.1, Composed(((G, 1), (Laplace(1.0), 1)))), ZERO_OUT, "Gaussian answers"),
-        (
-            Selected(PoissonSampled(0.1, BLOCK), 5),
-            ZERO_OUT,
-            "PoissonSampled of OnBlock",
-        ),
+        (Selected(PoissonSampled(0.1, G), 5), ZERO_OUT, "priced for Gaussian runs only"),
     ],
 )
 def test_refused_by_name(event, adjacency, named):

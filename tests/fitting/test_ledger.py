@@ -160,12 +160,11 @@ def test_paths_that_cannot_be_ledgers(tmp_path):
 
 
 def test_external_releases_are_charged(file):
-    dpa = pytest.importorskip("dp_accounting")
     budget = opened(file)
     charge(budget)
     mu = skdp.accounting.gaussian_mu(1.0, DELTA)
     budget.charge_external(Gaussian(1 / mu, spread=1.0), "a mean by OpenDP")
-    budget.charge_external(dpa.GaussianDpEvent(1 / mu), "another")
+    budget.charge_external(Gaussian(1 / mu, spread=1.0), "another")
     assert budget.spent == pytest.approx(together(1, 1, 1), rel=1e-6)
     assert "charged as it was stated: a mean by OpenDP" in str(opened(file).statement)
     with pytest.raises(skdp.PrivacyBudgetError, match="external requested epsilon=2"):
@@ -173,7 +172,7 @@ def test_external_releases_are_charged(file):
     with skdp.PrivacyBudget(0.1, DELTA), pytest.raises(skdp.PrivacyBudgetError, match=r"0\.1"):
         budget.charge_external(Laplace(2.0, spread=1), "the block around it has less")
     assert budget.n_fits == 3
-    with pytest.raises(ValueError, match="no counterpart"):
+    with pytest.raises(ValueError, match="event must be one of"):
         budget.charge_external(object(), "unknown")
 
 
