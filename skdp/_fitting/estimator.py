@@ -123,6 +123,7 @@ class PrivateEstimator(BaseEstimator):
     _doc_link_template = f"{DOCUMENTATION}/generated/skdp.{{estimator_name}}.html"
     _protects_labels: ClassVar[bool] = False
     _predicts_rows: ClassVar[bool] = False  # as scores do, of which offsets are part
+    _is_charged: ClassVar[bool] = True
     epsilon: float
     delta: float
     privacy: Privacy | None
@@ -201,11 +202,6 @@ class PrivateEstimator(BaseEstimator):
         reader = type(self)(**self.get_params(deep=False))
         reader.privacy = self._terms.for_plans()
         return reader
-
-    @property
-    def _is_charged(self) -> bool:
-        """Whether a fit costs anything."""
-        return True
 
     @property
     def _reads_label_set(self) -> bool:

@@ -4,15 +4,13 @@ Labels are turned into numbers and forgotten. Neither they nor the number of row
 are private.
 """
 
-import itertools
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
-from skdp._fitting.refusals import InputError, require_one_kind
+from skdp._fitting.refusals import NO_LABELS, InputError, require_one_kind, without_cells
 from skdp._fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
 from skdp._numbers import AnyArray, Array, Indices, Table
 from skdp._oracle import Public
@@ -22,10 +20,9 @@ from skdp._oracle.sources.records import Records
 from skdp._oracle.sources.row_blocks import AnyRows, is_csr
 
 MISSING = (
-    "groups holds missing labels (None, NaN or NaT, also as a part of a label). Leave such rows "
-    "out, or give each a label of its own."
+    "groups holds missing labels (None, NaN or NaT). Leave such rows out, or give each a label of "
+    "its own."
 )
-SORTED_KINDS = "biufcmMUS"  # of arrays whose entries NumPy sorts by their values
 
 
 class GroupLabels:
@@ -73,9 +70,7 @@ def number_labels(labels: object) -> tuple[Indices, int]:
     Parameters
     ----------
     labels : array of shape (n_rows,)
-        Integers, strings, dates, tuples of these, records of a structured array, or anything else
-        that has an order and can be a key of a dictionary. None may be missing, in whole or in
-        part.
+        All text or all numbers. None may be missing.
 
     Returns
     -------
@@ -86,39 +81,20 @@ def number_labels(labels: object) -> tuple[Indices, int]:
     Raises
     ------
     ValueError
-        If labels are missing, of several kinds, such as the number 7 and the text "7", or have no
-        order. The message quotes none of them, and does not say how many there are.
+        If labels are missing or not of one kind. The message quotes none of them, and does not say
+        how many there are.
     """
     column = label_column(labels)
-    if column.dtype.kind in SORTED_KINDS:
-        if (column != column).any():
+    if column.dtype.kind not in "biufU":  # whose entries NumPy sorts by their values
+        cells = column.tolist()
+        if any(map(is_missing, cells)):
             raise InputError(MISSING)
-        names, codes = np.unique(column, return_inverse=True)
-        return codes.reshape(-1).astype(np.int64, copy=False), len(names)
-    cells = column.tolist()
-    require_one_kind("groups", [kinds_of_labels(one_dimensional(cells))])
-    # A label runs code of its own when it is compared, and an error of that may quote the label.
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            distinct = set(cells)
-            has_missing = any(map(_is_missing, distinct))
-            ordered = [] if has_missing else sorted(distinct)
-            # The order is unique if each label is less than the next, and "<" is transitive.
-            is_unique = all(one < other for one, other in itertools.pairwise(ordered))
-            numbers = {label: number for number, label in enumerate(ordered)}
-            codes = np.fromiter((numbers.get(one, -1) for one in cells), np.int64, len(cells))
-    except MemoryError:
-        raise
-    except Exception:
-        has_missing = is_unique = False
-    if has_missing:
+        require_one_kind("groups", kinds_of_labels(column))
+    elif (column != column).any():
         raise InputError(MISSING)
-    if not is_unique:
-        raise InputError(
-            "groups holds labels without an order, or that cannot be hashed. Make them integers, "
-            "strings, or tuples of these."
-        )
-    return codes, len(ordered)
+    with without_cells("groups", otherwise=NO_LABELS):
+        names, codes = np.unique(column, return_inverse=True)
+    return codes.reshape(-1).astype(np.int64, copy=False), len(names)
 
 
 def label_column(labels: object) -> AnyArray:
@@ -132,13 +108,6 @@ def label_column(labels: object) -> AnyArray:
     if column.ndim != 1:
         raise InputError("groups must be one-dimensional, a label for each row.")
     return column
-
-
-def _is_missing(label: object) -> bool:
-    """Whether a label, or a part of it, is missing."""
-    if isinstance(label, tuple | frozenset):
-        return any(map(_is_missing, label))
-    return is_missing(label)
 
 
 def _rows_of(array: Table) -> int | None:

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -207,7 +207,7 @@ def refuse_columns(what: str, values: object) -> None:
     encode = f" {ENCODE}" if "text" in kinds else ""
     advice = encode if what == "X" else f" {what} must hold real numbers."
     said = f"{what} holds {tables.not_numbers(values, present)}{advice}"
-    if "structs" in kinds:  # scikit-learn wants these words
+    if "values of other types" in kinds:  # scikit-learn wants these words
         raise InputTypeError(f"{said} ({NO_FLOAT})")
     raise InputError(said)
 
@@ -228,24 +228,23 @@ def refuse_missing_targets(y: object) -> None:
         raise InputError(f"y {UNUSABLE['y contains NaN']}.")
 
 
-def require_one_kind(what: str, kinds: Iterable[tables.KindsOfLabels]) -> None:
-    """Raise ValueError for labels of several kinds: one person, or class, would become two.
+def require_one_kind(what: str, kinds: frozenset[str]) -> None:
+    """Raise ValueError for labels that are not all text, or all numbers.
+
+    One person, or class, would become two, and labels of other types have no order.
 
     Parameters
     ----------
     what : str
         Name of the argument.
-    kinds : iterable of KindsOfLabels
-        Of all parts of the labels.
+    kinds : frozenset of str
+        Of all labels.
     """
-    by_place: dict[tuple[int, ...], set[str]] = {}
-    for place, kind in tables.KindsOfLabels().union(*kinds):
-        by_place.setdefault(place, set()).add(kind)
-    mixed = next((present for present in by_place.values() if len(present) > 1), None)
-    if mixed is not None:
+    if len(kinds) > 1 or not kinds <= {"numbers", "text"}:
         raise InputError(
-            f"{what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the number 7 "
-            "and the text '7' would be different labels. Make all of them text, or all numbers."
+            f"{what} must hold labels of one kind, all text or all numbers, got "
+            f"{tables.in_words(kinds)}. Make all of them text, as by pandas.Series({what}).astype"
+            "(str). (The number 7 and the text '7' would be different labels.)"
         )
 
 

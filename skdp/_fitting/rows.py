@@ -22,7 +22,7 @@ from skdp._fitting.data import Data, read_block
 from skdp._fitting.estimator import PrivateEstimator
 from skdp._fitting.parameters import planned_records
 from skdp._fitting.partitions import as_partitions, failure
-from skdp._fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
+from skdp._fitting.tables import is_dask, kinds_of_labels, names_of
 from skdp._fitting.targets import (
     Targets,
     checked_offset,
@@ -254,7 +254,7 @@ class Summary:
         None if rows have no weights.
     label_hashes : array or None
         Of some labels of groups, see `hashes_of_labels`.
-    label_kinds : KindsOfLabels
+    label_kinds : frozenset of str
         Of all labels of groups.
     """
 
@@ -265,7 +265,7 @@ class Summary:
     labels: AnyArray | None
     has_positive_weight: bool | None
     label_hashes: AnyArray | None
-    label_kinds: KindsOfLabels
+    label_kinds: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +303,7 @@ class CheckTask:
         offset: Table,
     ) -> Summary:
         model = copy.copy(self.model)  # partitions are read in threads
-        hashes, labels, kinds = None, None, KindsOfLabels()
+        hashes, labels, kinds = None, None, frozenset[str]()
         how = {"is_all": False, "reads_targets": not self.reads_labels}
         data = read_block(model, X, y, sample_weight, groups, offset, **how)
         if data.grouped:
@@ -368,10 +368,10 @@ def _require_alike(read: list[Summary]) -> None:
     """Raise ValueError if partitions cannot be the rows of one fit."""
     if not read:
         raise ValueError("there are no rows.")
-    refusals.require_one_kind("groups", [one.label_kinds for one in read])
+    refusals.require_one_kind("groups", frozenset().union(*(one.label_kinds for one in read)))
     labels = [kinds_of_labels(one.labels) for one in read if one.labels is not None]
     are_alike = all((one.facts, one.targets) == (read[0].facts, read[0].targets) for one in read)
-    if not are_alike or len({*labels, KindsOfLabels()}) > 2:
+    if not are_alike or len({*labels, frozenset()}) > 2:
         raise ValueError(
             "partitions must be alike in the number, names and type of their columns and targets. "
             "All have weights, or none, and so with groups and offsets."
@@ -579,7 +579,7 @@ class BlockReader:
     def arrivals(self, blocks: Iterable[tuple[Table, ...]]) -> Iterator[Arrival]:
         """Yield validated blocks, which have the same columns and kinds of labels."""
         first: tuple[object] | None = None
-        kinds = KindsOfLabels()
+        kinds = frozenset[str]()
         for block in blocks:
             with refusals.refusing(self._model._who, self._so_far):
                 if not (isinstance(block, tuple) and len(block) == len(self._form)):
@@ -603,7 +603,7 @@ class BlockReader:
                     )
                 if self._public.grouped:
                     kinds |= kinds_of_labels(grouping.label_column(of["groups"]))
-                    refusals.require_one_kind("groups", [kinds])
+                    refusals.require_one_kind("groups", kinds)
             yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
     def __call__(

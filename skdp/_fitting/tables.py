@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, time, timedelta
 from decimal import Decimal
 from numbers import Number, Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -29,8 +29,6 @@ class Kind:
         Of cells in a column of objects, their subclasses included.
     named : str
         Pattern of names of types of other libraries, at whose columns no cell is looked at.
-    read_as : str
-        How `DPTabularPreprocessor` reads a column without declared labels. "" if it refuses it.
     remedy : str
         How to make numbers of such cells.
     """
@@ -39,13 +37,7 @@ class Kind:
     codes: str = ""
     types: tuple[type, ...] = ()
     named: str = "$"
-    read_as: str = ""
     remedy: str = ""
-
-    def fits(self, cell_type: type) -> bool:
-        """Whether cells of this type are of this kind."""
-        name = cell_type.__name__.lower()  # pandas, whose types these are, is optional
-        return issubclass(cell_type, self.types) or (not self.types and self.name == f"{name}s")
 
 
 FIRST_DAY = np.datetime64("2000-01-01")  # from which the days of dates are counted
@@ -53,57 +45,39 @@ AS_DAYS = (
     "Turn dates into numbers, such as days since a day that you choose beforehand, or let "
     "skdp.DPTabularPreprocessor do it."
 )
-DURATIONS = (
-    "Turn durations into numbers, as X[column] / pandas.Timedelta('1D') does, or let "
-    "skdp.DPTabularPreprocessor do it."
-)
 TEXT = (
     "If they are numbers written as text, convert them by pandas.to_numeric, or read the file by "
     "pandas.read_csv(thousands=..., decimal=...). If they are dates, convert them by "
     "pandas.to_datetime. If they are free text, leave the column out."
 )
-COMPLEX = "They must be real numbers (Complex data not supported)."
-BYTES = "Turn bytes into text by X[column].str.decode('utf-8'), or into numbers."
-TIMES = "Turn times of day into numbers, such as hours since midnight."
-LISTS = "Give each number in a list a column of its own, or leave the column out."
-STRUCTS = (
-    "Give each number in a struct a column of its own, or leave the column out. A structured array "
-    "becomes a table by pandas.DataFrame(X)."
+OTHERS = (
+    "Turn values of other types, such as durations, bytes and lists, into real numbers (Complex "
+    "data not supported), or leave the columns out."
 )
-INTERVALS = "Turn intervals into numbers, such as their midpoints, or declare them as labels."
-OBJECTS = "Turn objects into numbers, or leave the column out."
 NUMBERS = r"u?int\d|float|halffloat|double|bool|decimal"
-SEQUENCES = list, tuple, set, frozenset, np.ndarray
-# The first that fits counts: a datetime is a date, too.
-KINDS = (
-    Kind("numbers", "biuf", (Real, Decimal, np.bool_), NUMBERS, "number"),
-    Kind("complex numbers", "c", (complex, np.complexfloating), remedy=COMPLEX),
-    Kind("text", "UT", (str,), remedy=TEXT),
-    Kind("bytes", "S", (bytes, bytearray), r"(large_|fixed_size_)?binary", remedy=BYTES),
-    Kind("dates", "M", (datetime, np.datetime64), read_as="date", remedy=AS_DAYS),
-    Kind("days", types=(date,), read_as="date", remedy=AS_DAYS),
-    Kind("periods", named="period", read_as="date", remedy=AS_DAYS),
-    Kind(
-        "durations", "m", (timedelta, np.timedelta64), "duration|timedelta", "duration", DURATIONS
-    ),
-    Kind("times of day", "", (time,), r"time(32|64)?(\[|$)", remedy=TIMES),
-    Kind("lists", "", SEQUENCES, "(large_|fixed_size_)?list|array|map", remedy=LISTS),
-    Kind("structs", "V", (dict, np.void), "struct", remedy=STRUCTS),
-    Kind("intervals", named="interval", remedy=INTERVALS),
-    Kind("objects", types=(object,), remedy=OBJECTS),
+NO_NUMBERS = (
+    r"(large_|fixed_size_)?(binary|list)|array|map|struct|duration|timedelta|time(32|64)?(\[|$)"
 )
-BY_NAME = {kind.name: kind for kind in KINDS}
+NOT_READ = complex, np.complexfloating, bytes, timedelta, np.timedelta64, time, dict, np.void
+SEQUENCES = list, tuple, set, frozenset, np.ndarray
+# The first that fits counts.
+KINDS = (
+    Kind("numbers", "biuf", (Real, Decimal, np.bool_), NUMBERS),
+    Kind("text", "UT", (str,), remedy=TEXT),
+    Kind("dates", "M", (date, np.datetime64), remedy=AS_DAYS),
+    Kind("values of other types", "cmSV", (*NOT_READ, *SEQUENCES), NO_NUMBERS, OTHERS),
+    Kind("objects", types=(object,), remedy=OTHERS),
+)
+# How `DPTabularPreprocessor` reads a column of a kind without declared labels. Others are refused.
+READ_AS = {"numbers": "number", "dates": "date"}
 BY_CODE = {code: kind.name for kind in KINDS for code in kind.codes}
-DATES = tuple(kind.name for kind in KINDS if kind.read_as == "date")
 MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 
 def refuse_lazy(X: Table, what: str = "X") -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
     remedy = None
-    if hasattr(X, "data_vars"):  # of xarray: several arrays, of several shapes perhaps
-        remedy = "which is no table. Pass X.to_dataframe()"
-    elif isinstance(X, Partitions) and what != "X":
+    if isinstance(X, Partitions) and what != "X":
         remedy = (
             "which contains rows and targets: pass it in place of X, without y, fit(Chunks(X, y))"
         )
@@ -137,8 +111,6 @@ def as_table(X: Table) -> Table:
         raise ValueError("sparse input is not supported. Pass X.toarray().")
     X = as_array(X) if names_of(X) is None else X
     shape = X.shape
-    if getattr(getattr(X, "dtype", None), "names", None):
-        raise ValueError("X is a structured array. Pass pandas.DataFrame(X).")
     if len(shape) != 2:
         raise ValueError(
             f"X must be a data frame or have two dimensions, rows and columns, got {len(shape)}. "
@@ -203,7 +175,7 @@ def kinds_in(X: Table, place: int) -> frozenset[str]:
     if named is not None:
         return frozenset({named})
     values = column(X, place)
-    return kinds_of_cells(values) if values.ndim == 1 else frozenset({"lists"})
+    return kinds_of_cells(values) if values.ndim == 1 else frozenset({"values of other types"})
 
 
 def kinds_of_cells(values: AnyArray) -> frozenset[str]:
@@ -215,26 +187,17 @@ def kinds_of_cells(values: AnyArray) -> frozenset[str]:
     if len(types) > 1 and any(issubclass(one, MAY_BE_NAN) for one in types):
         types = {type(cell) for cell in cells if not is_missing(cell)}
     known = [one for one in types if one.__name__ not in ("NoneType", "NAType", "NaTType")]
-    return frozenset(next(kind.name for kind in KINDS if kind.fits(one)) for one in known)
+    return frozenset(
+        next(kind.name for kind in KINDS if issubclass(one, kind.types)) for one in known
+    )
 
 
-# Kinds of labels by the place in a label: () for all of it, (1,) for the second part of a tuple.
-KindsOfLabels: TypeAlias = frozenset[tuple[tuple[int, ...], str]]
-
-
-def kinds_of_labels(labels: Table, place: tuple[int, ...] = ()) -> KindsOfLabels:
-    """Return the kinds of labels, and of the parts of those that are tuples, of missing ones none.
+def kinds_of_labels(labels: Table) -> frozenset[str]:
+    """Return the kinds of labels, of missing ones none.
 
     Numbers of all types are one kind, as equal ones are one label.
     """
-    values = labels if isinstance(labels, np.ndarray) else one_dimensional(labels)
-    present = {(place, kind) for kind in kinds_of_cells(values)}
-    if values.dtype.kind == "O" and (place, "lists") in present:
-        tuples = [cell for cell in values.ravel().tolist() if isinstance(cell, tuple)]
-        for number in range(max(map(len, tuples), default=0)):
-            parts = one_dimensional([cell[number] for cell in tuples if len(cell) > number])
-            present |= kinds_of_labels(parts, (*place, number))
-    return frozenset(present)
+    return kinds_of_cells(labels if isinstance(labels, np.ndarray) else one_dimensional(labels))
 
 
 def one_dimensional(labels: Table) -> AnyArray:
@@ -246,7 +209,7 @@ def one_dimensional(labels: Table) -> AnyArray:
 
 def in_words(kinds: Iterable[str]) -> str:
     """Return kinds as a message lists them."""
-    return " and ".join(sorted({"dates" if one in DATES else one for one in kinds}))
+    return " and ".join(sorted(kinds))
 
 
 def no_numbers(X: Table) -> dict[Hashable, frozenset[str]]:
@@ -282,9 +245,7 @@ def is_categorical(X: Table, place: int) -> bool:
     return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def not_numbers(
-    X: Table, present: Mapping[Hashable, frozenset[str]], wanted: str = "numbers"
-) -> str:
+def not_numbers(X: Table, present: Mapping[Hashable, frozenset[str]]) -> str:
     """Name the values of columns that are not numbers, and the remedy, in a message.
 
     Parameters
@@ -292,8 +253,6 @@ def not_numbers(
     X : table
     present : mapping of column to kinds
         As of `no_numbers`.
-    wanted : str
-        Values that they should contain.
     """
     names = names_of(X)
     levels = [] if names is None else [n for n in present if is_categorical(X, names.index(n))]
@@ -303,10 +262,10 @@ def not_numbers(
         if columns:
             place = "" if columns == [None] else f", in {columns_in_words(columns)}"
             given = in_words(kinds - {"numbers"} or kinds)
-            entries.append(f"{given} where {wanted} are needed{place}")
+            entries.append(f"{given} where numbers are needed{place}")
     if levels:
         entries.append(
-            f"categories where {wanted} are needed, in {columns_in_words(levels)}, whose levels "
+            f"categories where numbers are needed, in {columns_in_words(levels)}, whose levels "
             "were learnt from the rows unless you declared them: a rare one would give somebody "
             "away, so the type's levels are not used"
         )
@@ -385,20 +344,17 @@ def numbers_of(X: Table, place: int) -> Array:
 
 
 def days_of(X: Table, place: int) -> Array:
-    """Return dates as days since a day, or durations in days. It is nan where one is missing.
+    """Return dates as days since a day, nan where one is missing.
 
     Raises
     ------
     TypeError, ValueError
-        If a cell is neither.
+        If a cell is no date.
     """
     values = column(X, place)
-    if values.dtype.kind == "m":
-        since = values
-    else:
-        if values.dtype.kind != "M":  # as pandas gives periods, and dates with a time zone
-            values = np.fromiter(map(_in_utc, values.tolist()), "datetime64[us]", len(values))
-        since = values.astype("datetime64[us]") - FIRST_DAY
+    if values.dtype.kind != "M":  # as pandas gives dates with a time zone
+        values = np.fromiter(map(_in_utc, values.tolist()), "datetime64[us]", len(values))
+    since = values.astype("datetime64[us]") - FIRST_DAY
     return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
 
 
@@ -419,7 +375,6 @@ def _in_utc(cell: Table) -> Table:
         return np.datetime64("NaT")
     if isinstance(cell, Number):  # numpy would take it for microseconds
         raise TypeError("no date")
-    cell = getattr(cell, "start_time", cell)
     zoned = getattr(cell, "tzinfo", None) is not None
     return cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell
 
@@ -449,8 +404,7 @@ def are_labels(labels: Table) -> bool:
     if isinstance(labels, str) or not np.iterable(labels):
         return False
     entries = list(labels)
-    kinds = [kind for _, kind in kinds_of_labels(entries)]
-    is_known = len(kinds) == 1 and not any(map(is_missing, entries))
+    is_known = len(kinds_of_labels(entries)) == 1 and not any(map(is_missing, entries))
     return len(entries) >= 2 and len(set(entries)) == len(entries) and is_known
 
 

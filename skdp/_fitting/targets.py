@@ -56,7 +56,7 @@ def sorted_labels(declared: Table) -> AnyArray:
         raise ValueError(f"classes must list the labels, as in [0, 1], got {shown(declared)}.")
     if not hasattr(declared, "__array__"):
         declared = list(declared)
-    kinds = {kind for _, kind in tables.kinds_of_labels(declared)}
+    kinds = tables.kinds_of_labels(declared)
     values = np.asarray(declared)
     try:
         if len(kinds) > 1:
@@ -75,7 +75,7 @@ def checked_labels(y: Table) -> Table:
     """
     refusals.refuse_hidden("y", y)
     refusals.refuse_missing_targets(y)
-    refusals.require_one_kind("y", [tables.kinds_of_labels(y)])
+    refusals.require_one_kind("y", tables.kinds_of_labels(y))
     is_text = getattr(getattr(y, "dtype", None), "kind", "") == "T"  # which scikit-learn refuses
     return np.asarray(y).astype(object) if is_text else y
 

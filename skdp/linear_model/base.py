@@ -179,10 +179,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             is zero. Public by assumption, which the privacy statement lists: a point learnt from
             the same rows is a leak, unless its cost is accounted for.
         groups : array of shape (n_samples,) or None, default=None
-            Labels of groups, such as persons: integers, strings, dates or tuples of these. No label
-            may be missing, in whole or in part. The guarantee then protects all rows with one
-            label, whatever their number. The number of groups is public and replaces n. The number
-            of rows is private. Each group counts once in the model. None protects single rows.
+            Labels of groups, such as persons: all numbers or all text, none missing. The guarantee
+            then protects all rows with one label, whatever their number. The number of groups is
+            public and replaces n. The number of rows is private. Each group counts once in the
+            model. None protects single rows.
 
         Returns
         -------

@@ -485,8 +485,8 @@ class Subgroups:
         labels = data.by if self.column is None else self._column_of(data.X)
         assert labels is not None
         present, declared = tables.kinds_of_labels(labels), tables.kinds_of_labels([*self.numbers])
-        if present and ((), "lists") not in present and not present & declared:
-            given = tables.in_words(kind for _, kind in present)
+        if present and "values of other types" not in present and not present & declared:
+            given = tables.in_words(present)
             raise InputError(
                 f"the labels of subgroups are {given} in by, and none of those in "
                 f"subgroups is. Declare them as {given}."

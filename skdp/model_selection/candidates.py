@@ -240,11 +240,11 @@ def private_fits(estimator: BaseEstimator, is_sparse: bool = False) -> list[Priv
 
 
 def private_steps(estimator: BaseEstimator) -> list[PrivateEstimator]:
-    """Return the private steps of a pipeline. ValueError if other steps would spend budget."""
+    """Return the steps of a pipeline that spend budget. ValueError for those inside of others."""
     fits = []
     for name, step in steps_of(estimator):
         if isinstance(step, PrivateEstimator):
-            fits.append(step)
+            fits += [step] * step._is_charged
         elif not isinstance(step, FrozenEstimator) and any(
             isinstance(part, PrivateEstimator) and part._is_charged for part in everything_in(step)
         ):
@@ -591,7 +591,7 @@ def _try_steps(steps: list[tuple[str, BaseEstimator]], X: MatrixLike, y: AnyArra
     n_rows = _num_samples(X)
     X = rows_of(X, np.arange(n_rows))  # a step may write into its input
     for name, step in steps:
-        if isinstance(step, PrivateEstimator):
+        if isinstance(step, PrivateEstimator) and step._is_charged:
             step._check_rows(X)
             return  # its answer, which later steps receive, is not known
         if step in (None, "passthrough"):
@@ -599,6 +599,8 @@ def _try_steps(steps: list[tuple[str, BaseEstimator]], X: MatrixLike, y: AnyArra
         try:
             with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
                 X = clone(step).fit(X, y).transform(X)
+        except InputError:
+            raise
         except Exception as reason:  # anyone's step fails in its own way, and may quote rows
             raise InputError(
                 f"step {name!r} ({type(step).__name__}) of a candidate failed on these "

@@ -292,9 +292,8 @@ def _cost(
     rows, groups = (n_train, None) if unit == "row" else (None, n_train)
     costs = []
     for step in private_steps(estimator):
-        if step._is_charged:
-            outputs = (n_outputs,) if is_private_model(step) and n_outputs is not None else ()
-            costs.append(Cost.of(step.plan(rows, n_features, *outputs, n_groups=groups)))
+        outputs = (n_outputs,) if is_private_model(step) and n_outputs is not None else ()
+        costs.append(Cost.of(step.plan(rows, n_features, *outputs, n_groups=groups)))
     return functools.reduce(operator.add, costs)
 
 

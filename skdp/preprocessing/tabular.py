@@ -1,4 +1,4 @@
-"""Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
+"""Turn a raw data frame into numbers by public facts: categories, missing values and dates."""
 
 from __future__ import annotations
 
@@ -9,27 +9,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._fitting import tables
-from skdp._fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, PrivateEstimator
-from skdp._fitting.parameters import declared, planned_records
+from skdp._fitting.estimator import PrivateEstimator
+from skdp._fitting.parameters import declared
 from skdp._fitting.partitions import transforms_partitions
-from skdp._fitting.privacy import Privacy
 from skdp._fitting.refusals import InputError, refuse_hidden, refusing
 from skdp._fitting.rows import read_data
+from skdp._fitting.user_warnings import IDENTIFIER
 from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, is_real, listed, require
-from skdp._oracle import Solution
 from skdp._oracle.sources.partitioned import Partitions
-from skdp._stages.medians import MedianStage, without_missing
-from skdp._stages.sequence import Prepared
 from skdp._warnings import warn
-from skdp.accounting import PrivacyStatement
-from skdp.preprocessing.decisions import template
 
 
 @transforms_partitions
@@ -40,31 +33,24 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     * Columns named in ``categories`` become a column of zeros and ones for each label, or a single
       one if there are two labels. A label that was not declared gets zeros everywhere. With
       ``drop="first"`` the first label is the reference level, and has no column.
-    * Columns of dates become days since 2000-01-01, in UTC if they have a time zone. Periods count
-      by their start. Durations become days.
+    * Columns of dates become days since 2000-01-01, in UTC if they have a time zone.
     * All others are numbers. Missing numbers and dates are filled, and a second column marks them.
 
     Columns of anything else are refused, and so are mixed columns and, in ``transform``, columns of
     another kind than in ``fit``. Kinds of columns are public, as types are.
 
-    Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the
-    medians are estimated from noisy histograms, and ``fit`` is (epsilon, delta)-differentially
-    private for each row. In a `sklearn.pipeline.Pipeline` before an estimator of skdp,
-    `skdp.total_privacy` adds up the costs of the steps.
+    Nothing is learnt from the rows and no budget is spent.
 
     Parameters
     ----------
     categories : dict of column to list of labels, or None, default=None
         Public labels of the columns of categories, from a code book, a form or a statute. Labels
         collected from the rows would reveal, exactly, that a rare one is among them.
-    impute : {"constant", "median"}, default="constant"
-        The value of missing numbers and dates: ``fill_value``, which costs nothing, or the median
-        of the known values, estimated privately.
     fill_value : float, date, or dict of column to float or date, default=None
-        Public values for ``impute="constant"``, and for columns of which hardly any value is known.
-        Use a value that is typical of its column: a distant value widens the range of the column.
-        Columns that are left out get 0, with a warning if a value may be missing in them. For a
-        column of dates, a date, such as "1980-01-01".
+        Public values of missing numbers and dates. Use a value that is typical of its column: a
+        distant value widens the range of the column. Columns that are left out get 0, with a
+        warning if a value may be missing in them. For a column of dates, a date, such as
+        "1980-01-01".
     missing : "all" or list of columns, default="all"
         Columns that get a second column, which marks missing values. The choice must be public. In
         other columns missing values are filled and not marked. With the mark a linear model fits as
@@ -79,22 +65,13 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Whether ``transform`` returns a CSR matrix, which needs little memory for many labels: a row
         has an entry for each label it has, and for each number that is not 0. All estimators of
         skdp accept it. A data frame (``set_output``) cannot be sparse.
-    epsilon : float, default=1.0
-        Privacy budget of one ``fit`` with ``impute="median"``, positive. Without effect otherwise.
-    delta : float, default=1e-6
-        Probability, in (0, 1), with which the epsilon guarantee may fail.
-    privacy : Privacy or None, default=None
-        Neighbouring relation, shared budget and source of noise. None means the defaults of
-        `skdp.Privacy`.
 
     Attributes
     ----------
     fill_values_ : dict of column to float
         The values of missing numbers and dates.
-    kinds_ : dict of column to {"category", "date", "duration", "number"}
+    kinds_ : dict of column to {"category", "date", "number"}
         How each column is read. From its type and ``categories``.
-    privacy_ : PrivacyStatement
-        Releases, cost and assumptions.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of shape (n_features,)
@@ -114,19 +91,15 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     0  31.0          0.0    0.0     1.0     0.0     0.0
     1  45.0          1.0    1.0     0.0     0.0     1.0
     2  58.0          0.0    0.0     0.0     0.0     0.0
-    >>> table.privacy_.epsilon
-    0.0
     """
 
     categories: Mapping[Hashable, Sequence[object]] | None = field(default=None, kw_only=False)
-    impute: str = "constant"
     fill_value: object | Mapping[Hashable, object] = None
     missing: str | Sequence[Hashable] = "all"
     drop: str | Mapping[Hashable, object] | None = None
     sparse_output: bool = False
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    privacy: Privacy | None = None
+    privacy = None
+    _is_charged = False
 
     @staticmethod
     def template(X: MatrixLike) -> str:
@@ -142,16 +115,22 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         str
         """
         with refusing("DPTabularPreprocessor"):
-            return template(X)
+            uses = columns_by_use(tables.as_table(X))
+        labels = "".join(f"        {name!r}: [...],\n" for name in uses["category"])
+        filled, left_out = uses["number"] + uses["date"], uses["person"] + uses["none"]
+        fills = "".join(f"        {name!r}: ...,\n" for name in filled)
+        return (
+            "DPTabularPreprocessor(\n"
+            "    categories={  # all possible labels, from public knowledge\n"
+            f"{labels}    }},\n"
+            "    fill_value={  # a typical value, known without a look at the rows\n"
+            f"{fills}    }},\n"
+            f"    missing={filled!r},  # the columns in which values may be missing\n"
+            f"){f'  # leave out of X: {listed(left_out)}' if left_out else ''}"
+        )
 
-    def fit(
-        self,
-        X: MatrixLike | Partitions,
-        y: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Settle how each column is read. With ``impute="median"``, spend the budget on medians.
+    def fit(self, X: MatrixLike | Partitions, y: ArrayLike | None = None) -> Self:
+        """Settle how each column is read.
 
         Parameters
         ----------
@@ -159,10 +138,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             Partitions of such tables, and data frames of dask, are read where they are. All have
             columns of the same names and kinds.
         y : ignored, default=None
-        groups : array of shape (n_samples,) or None, default=None
-            Labels of groups, such as persons. None may be missing. The guarantee is for a group
-            then, with all of its rows. Each counts once in the histograms. Partitions bring their
-            own.
 
         Returns
         -------
@@ -171,23 +146,24 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Raises
         ------
         ValueError
-            If a parameter or a column is refused. Nothing is released then.
+            If a parameter or a column is refused.
         """
         # A partition has an X and a y. Here y is not read.
-        unread = X if tables.is_dask(X) else None
-        data = read_data(self._reader(), X, unread, None, groups)
+        data = read_data(self._reader(), X, X if tables.is_dask(X) else None)
         assert data.column_kinds is not None
-        kinds = dict(data.column_kinds)
+        self.kinds_ = kinds = dict(data.column_kinds)
         self.n_features_in_ = len(kinds)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if data.names:
             self.feature_names_in_ = np.array(data.names, dtype=object)
-        zeros = [
-            name
-            for place, (name, kind) in enumerate(kinds.items())
-            if kind != "category" and self.impute == "constant" and self._given(name) is None
-            if self._marks(name) or tables.has_mark_of_missing(X, place)
-        ]
+        self.fill_values_ = {}
+        zeros = []
+        for place, (name, kind) in enumerate(kinds.items()):
+            if kind != "category":
+                given = self._given(name)
+                self.fill_values_[name] = 0.0 if given is None else tables.number_or_days(given)
+                may_be_missing = self._marks(name) or tables.has_mark_of_missing(X, place)
+                zeros += [name] if given is None and may_be_missing else []
         if zeros:
             unmarked = [name for name in zeros if not self._marks(name)]
             also = f" Nothing marks those of {listed(unmarked)}, which missing leaves out."
@@ -197,61 +173,16 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 f"elsewhere: fill_value={{...}}.{also if unmarked else ''}",
                 UserWarning,
             )
-        if self.impute == "median" and data.n_features:
-            self._fit(data)
-        else:
-            names = _numbers_among(kinds)
-            self.fill_values_ = dict(zip(names, self._constants(names).tolist(), strict=True))
-            shape = data.n_records, len(kinds), data.grouped
-            nothing = self._prepare_stages(lambda _: (), *shape, epsilon=0.0, delta=0.0)
-            texts = *self._assumptions(nothing), *data.assumptions
-            self.privacy_ = nothing.plan.cost(nothing.public, texts, "system").statement()
-        self.kinds_ = kinds
         return self
 
     def _read_rows(
         self, X: MatrixLike, y: object, groups: object = None, **checks: object
     ) -> tuple[Array, Array]:
-        """Return the columns of numbers, and targets, which no release reads."""
+        """Return the columns of numbers, and targets, which nothing reads."""
         X, columns = self._table(X, reset=True)
         self.column_kinds = self._kinds(X, columns)
-        numbers = without_missing(self._numbers(X, columns, self.column_kinds))
+        numbers = self._numbers(X, columns, self.column_kinds)
         return numbers, np.zeros((len(numbers), 1))
-
-    def _check_rows(self, X: MatrixLike) -> None:
-        """Raise ValueError for rows that a fit would refuse. Nothing is kept or charged."""
-        copy = clone(self)
-        X, columns = copy._table(X, reset=True)
-        copy._numbers(X, columns, copy._kinds(X, columns))
-
-    def plan(
-        self, n_samples: int | None, n_numbers: int, *, n_groups: int | None = None
-    ) -> PrivacyStatement:
-        """Return the releases and cost of ``fit`` with ``impute="median"``, without any rows.
-
-        Parameters
-        ----------
-        n_samples : int or None
-            Number of rows. With ``n_groups`` it has no effect and may be None.
-        n_numbers : int
-            Number of columns of numbers and dates.
-        n_groups : int or None, default=None
-            Number of groups, if ``fit`` would get ``groups``.
-
-        Returns
-        -------
-        PrivacyStatement
-        """
-        self._check_parameters()
-        n_records = planned_records("plan", n_samples, n_groups, n_numbers=n_numbers)
-        shape = n_records, n_numbers, n_groups is not None
-        prepared = self._prepare_stages(lambda _: (MedianStage(),), *shape)
-        texts = self._assumptions(prepared, n_numbers)
-        return prepared.plan.cost(prepared.public, texts, self._terms.noise_source).statement()
-
-    @property
-    def _is_charged(self) -> bool:
-        return self.impute == "median"
 
     def transform(self, X: MatrixLike | Partitions) -> Table:
         """Return the columns of numbers. See :meth:`get_feature_names_out`.
@@ -338,7 +269,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 kinds[name] = "category"
                 self._require_labels(X, place, name, present)
                 continue
-            read_as = {tables.BY_NAME[kind].read_as for kind in present} or {"number"}
+            read_as = {tables.READ_AS.get(kind, "") for kind in present} or {"number"}
             if len(read_as) > 1 or "" in read_as:
                 unread[name] = present
             kinds[name] = min(read_as)
@@ -346,7 +277,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         for name, kind in kinds.items():
             given = self._given(name)
             is_number = isinstance(given, bool) or is_real(given)
-            if given is not None and kind in ("number", "date") and is_number != (kind == "number"):
+            if given is not None and kind != "category" and is_number != (kind == "number"):
                 raise InputError(
                     f"{who}: column {name!r} holds {kind}s. Its fill_value must be a {kind}, got "
                     f"{given!r}. Nothing was released."
@@ -358,8 +289,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     ) -> None:
         """Raise ValueError for a column of another kind than the labels declared for it."""
         labels = list((self.categories or {})[name])
-        declared = {kind for _, kind in tables.kinds_of_labels(labels)}
-        if present <= declared or tables.all_missing(X, place):
+        if present <= tables.kinds_of_labels(labels) or tables.all_missing(X, place):
             return
         raise InputError(
             f"{type(self).__name__}: column {name!r} holds {tables.in_words(present)}, and the "
@@ -376,8 +306,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             if kind == "category":
                 self._require_labels(X, place, name, present)
                 continue
-            fine = {one.name for one in tables.KINDS if one.read_as == kind}
-            fine |= {"text"} if kind == "date" else set()  # as JSON has dates
+            fine = {"numbers"} if kind == "number" else {"dates", "text"}  # as JSON has dates
             if not present <= fine and not tables.all_missing(X, place):
                 others[name] = present
         self._refuse_no_dates([name for name in others if self.kinds_[name] == "date"])
@@ -394,19 +323,17 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     def _refuse_unread(self, X: Table, present: Mapping[Hashable, frozenset[str]]) -> None:
         if not present:
             return
-        kinds = {getattr(self, "kinds_", {}).get(name, "number") for name in present}
-        wanted = "durations" if kinds == {"duration"} else "numbers"
         declare = next(
             (
                 " Declare the labels of categories from public knowledge: "
                 f"categories={{{name!r}: [...]}}."
                 for name, own in present.items()
-                if own & {"text", "bytes", "intervals"}
+                if "text" in own
             ),
             "",
         )
         raise InputError(
-            f"{type(self).__name__}: X holds {tables.not_numbers(X, present, wanted)}{declare} "
+            f"{type(self).__name__}: X holds {tables.not_numbers(X, present)}{declare} "
             "Nothing was released."
         )
 
@@ -447,10 +374,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     def _marks(self, name: Hashable) -> bool:
         return isinstance(self.missing, str) or name in self.missing  # "all", or a list
 
-    # ------------------------------------------------------------------ what a fit consists of
+    # ------------------------------------------------------------------ parameters
 
     def _check_parameters(self) -> None:
-        self._check_shared_parameters()
         who, categories = type(self).__name__, self.categories or {}
         labels = "a list of at least 2 labels, all different, of one kind and none missing"
         is_dict = isinstance(categories, Mapping)
@@ -471,48 +397,15 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         wanted = "be None, 'first' or a dict from columns of categories to one of their labels"
         for name, allowed, is_valid in (
             ("drop", wanted, is_drop or isinstance(self.drop, Mapping)),
-            ("impute", "be 'constant' or 'median'", _is_word(self.impute, "constant", "median")),
             ("sparse_output", "be True or False", isinstance(self.sparse_output, bool | np.bool_)),
             ("missing", "be 'all' or a list of columns", is_missing or _is_word(missing, "all")),
         ):
             require(f"{who}: {name}", getattr(self, name), allowed, is_valid)
-        if self.impute == "median":
-            self._require_delta("impute='constant' costs nothing")
-
-    def _constants(self, names: Sequence[Any]) -> Array:
-        """Return what missing values of these columns become where they have no median."""
-        given = [self._given(name) for name in names]
-        return np.array([0.0 if one is None else tables.number_or_days(one) for one in given])
 
     def _given(self, name: Hashable) -> object:
         """Return the declared value of a column's gaps, or None."""
         given = self.fill_value
         return given.get(name) if isinstance(given, Mapping) else given
-
-    def _prepare_for(self, data: Data, *start: object) -> Prepared:
-        constants = self._constants(_numbers_among(data.column_kinds or {}))
-        return self._prepare_stages(lambda _: (MedianStage(constants),), **data.shape)
-
-    def _assumptions(self, prepared: Prepared, n_columns: int | None = None) -> tuple[str, ...]:
-        public = prepared.public
-        texts = [
-            *unit_assumptions(public.n_rows, public.unit, "each median"),
-            f"The number of columns, {n_columns or self.n_features_in_}, their names and types are "
-            "public.",
-            "The labels of categories, fill_value and the columns in missing were declared without "
-            "looking at the rows. Labels that were not declared count as none of them.",
-            "That cells are of their column's kind, and finite, is public: others are refused.",
-        ]
-        if self.impute == "median":
-            texts += noise_assumptions(self._terms.noise_source, self.epsilon)
-        return (*texts, *(text for stage in prepared.stages for text in stage.assumptions()))
-
-    def _keep(self, solution: Solution, fit: Fit) -> None:
-        scaling, names = solution.scaling, _numbers_among(fit.data.column_kinds or {})
-        assert scaling is not None
-        assert scaling.columns is not None
-        self.fill_values_ = dict(zip(names, scaling.columns.centre.tolist(), strict=True))
-        self.privacy_ = fit.statement
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -538,6 +431,101 @@ def _indicators(codes: Indices, n_labels: int) -> sparse.csr_array:
     return sparse.csr_array(cells, shape=(len(codes), n_labels))
 
 
-def _numbers_among(kinds: Mapping[Hashable, str]) -> list[Hashable]:
-    """Return the columns of numbers and dates."""
-    return [name for name, kind in kinds.items() if kind != "category"]
+# ---------------------------------------------------------------- decisions before a fit
+
+
+class Decisions(tuple[str, ...]):
+    """Decisions before a fit, in sentences. Printed as a numbered list."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{number}. {text}" for number, text in enumerate(self, 1))
+
+
+def columns_by_use(X: Table) -> dict[str, list[Hashable]]:
+    """Return the columns of a table by their possible use, from names and types.
+
+    Returns
+    -------
+    dict of {"person", "number", "date", "category", "none"} to list of columns
+    """
+    uses: dict[str, list[Hashable]] = {
+        use: [] for use in ("person", "number", "date", "category", "none")
+    }
+    names = tables.names_of(X)
+    for place, name in enumerate(range(X.shape[1]) if names is None else names):
+        kinds = tables.kinds_in(X, place) or {"numbers"}
+        use = tables.READ_AS.get(min(kinds), "none") if len(kinds) == 1 else "none"
+        if IDENTIFIER.fullmatch(str(name)):
+            use = "person"
+        elif tables.is_categorical(X, place) or kinds == {"text"}:
+            use = "category"
+        uses[use].append(name)
+    return uses
+
+
+def check(X: Table, y: ArrayLike | None = None) -> Decisions:
+    """List the decisions to make before a private fit, without a look at any value.
+
+    The list follows from names, types and shapes, which are public. No budget is spent.
+
+    Parameters
+    ----------
+    X : data frame, Arrow table, array or sparse matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,) or None, default=None
+
+    Returns
+    -------
+    tuple of str
+        Printed as a numbered list.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import skdp
+    >>> frame = pd.DataFrame({"patient_id": [1, 2], "ward": ["a", "b"], "age": [31.0, 58.0]})
+    >>> len(skdp.check(frame, [0, 1]))
+    5
+    """
+    with refusing("check"):
+        X = X if sparse.issparse(X) else tables.as_table(X)
+        uses = columns_by_use(X)
+    n_rows, n_columns = X.shape
+    advice = {
+        "Persons: leave {} out of X": uses["person"],
+        "Categories: declare the labels of {} from a code book, or leave free text out": uses[
+            "category"
+        ],
+        "Dates: DPTabularPreprocessor turns {} into days since 2000-01-01": uses["date"],
+        "Other types: turn {} into columns of numbers, or leave them out": uses["none"],
+        "Missing values: if any may be missing, give fill_value a typical value for {}": (
+            uses["number"] + uses["date"]
+        ),
+    }
+    return Decisions(
+        (
+            "People: pass a label for each person as groups if a person may have several rows.",
+            *(
+                f"{text.format(tables.columns_in_words(own))}."
+                for text, own in advice.items()
+                if own
+            ),
+            *([] if y is None else [_target(y)]),
+            f"Budget: choose epsilon (1 by default) and a delta well below 1/n = {1 / n_rows:.2g} "
+            f"(1e-6 by default). plan({n_rows}, {n_columns}) of a model states what a fit costs.",
+        )
+    )
+
+
+def _target(y: ArrayLike) -> str:
+    values = tables.as_array(y)
+    if values.dtype.kind == "f":
+        return (
+            "Target: declare its range, scaling=PublicRange(target=(low, high)), or leave its "
+            "estimation to a part of the budget."
+        )
+    labels = "declare all labels that are possible, classes=[...], without a look at y"
+    if values.dtype.kind in "iu":
+        return f"Target: if these integers are labels, {labels}. Counts suit DPPoissonRegressor."
+    return f"Target: {labels}."

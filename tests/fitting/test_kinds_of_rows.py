@@ -48,10 +48,6 @@ TOOLS = {
         lambda _, *rows, **beside: skdp.DPStandardScaler().fit(*rows, **beside),
         "groups",
     ),
-    "DPTabularPreprocessor": (
-        lambda _, *rows, **beside: skdp.DPTabularPreprocessor(impute="median").fit(*rows, **beside),
-        "groups",
-    ),
     "evaluate": (lambda model, *rows, **beside: metrics.evaluate(model, *rows, **beside), "groups"),
     "dp_train_test_split": (
         lambda _, X, y, **beside: dp_train_test_split(X, *([] if y is None else [y]), **beside),
@@ -155,11 +151,6 @@ RESULTS = {
     "DPStandardScaler": lambda _, *rows, **beside: (
         skdp.DPStandardScaler(privacy=SEEDED).fit(*rows, **beside).scale_
     ),
-    "DPTabularPreprocessor": lambda _, *rows, **beside: list(
-        skdp.DPTabularPreprocessor(impute="median", privacy=SEEDED)
-        .fit(*rows, **beside)
-        .fill_values_.values()
-    ),
     "evaluate": lambda model, *rows, **beside: (
         PrivateScorer(model, MSE, privacy=SEEDED, target_range=(-9.0, 9.0))
         .fit(*rows, **beside)
@@ -181,7 +172,7 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
     if beside == "sample_weight" and tool in ("DPHoldout", "dp_cross_validate", "DPSearchCV"):
         pytest.skip(f"{tool} takes no weights in memory")
     found = RESULTS[tool](fitted, in_seven(X, Y, **given), None)
-    if beside == "sample_weight" and tool in ("DPStandardScaler", "DPTabularPreprocessor"):
+    if beside == "sample_weight" and tool == "DPStandardScaler":
         # In memory these take no weights, so that none is tested but that rows of weight 0 are
         # not counted: others in their place change nothing.
         other = np.where(given["sample_weight"][:, None] == 0, 1e3, X)
@@ -236,6 +227,7 @@ def test_every_tool_is_in_the_table():
         and not (inspect.isclass(tool) and issubclass(tool, DPLinearModel | Warning | Exception))
         and "X" in inspect.signature(getattr(tool, "fit", tool)).parameters
     }
-    others = {"Chunks", "PublicSample", "check"}  # kinds of rows, public rows, public facts
+    # Kinds of rows, public rows, and tools that only use public facts.
+    others = {"Chunks", "PublicSample", "check", "DPTabularPreprocessor"}
     displays = {name for name in tools if name.endswith("Display")}
     assert tools - others - displays <= set(TOOLS)

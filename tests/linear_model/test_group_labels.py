@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import ipaddress
-import pathlib
-import uuid
 from decimal import Decimal
 from fractions import Fraction
 
@@ -48,36 +45,21 @@ KINDS = {
     "zeros": lambda k: (0.0, -0.0, 0, False, 1.0)[k % 5],
     "str": lambda k: f"person {k}",
     "str with trailing nul": lambda k: "a" + "\0" * (k % 4),
-    "bytes": lambda k: f"{k}".encode(),
     "bool": lambda k: k % 2 == 0,
-    "tuple": lambda k: (f"site {k % 3}", k),
     "Decimal": lambda k: Decimal(k) / 10,
     "Decimal of other scales": lambda k: Decimal("1.0" if k % 2 else "1.00") * (k // 2),
     "Fraction": lambda k: Fraction(k, 6),
     "numbers of all types": lambda k: (Fraction(1, 2), 0.5, Decimal("0.5"), 2, 2.0, True)[k % 6],
-    "UUID": lambda k: uuid.UUID(int=k * 10**30),
-    "date": lambda k: datetime.date(2026, 1, 1) + datetime.timedelta(k),
-    "datetime64": lambda k: np.datetime64("2026-01-01") + k,
-    "timestamp": lambda k: pd.Timestamp("2026-01-01", tz="UTC") + pd.Timedelta(k, "h"),
-    "address": lambda k: ipaddress.ip_address(k),
-    "interval": lambda k: pd.Interval(k, k + 5),
-    "path": lambda k: pathlib.Path(f"home/{k}"),
 }
 ARRAYS = {
     "int8": lambda codes: codes.astype(np.int8),
     "uint64": lambda codes: np.uint64(2**64 - 1) - codes.astype(np.uint64),
     "float16": lambda codes: codes.astype(np.float16),
     "signed zeros": lambda codes: np.array([0.0, -0.0, 1.0])[codes % 3],
-    "complex128": lambda codes: codes * 1j + codes % 2,
     "fixed-width str": lambda codes: codes.astype("U8"),
-    "fixed-width bytes": lambda codes: codes.astype("S8"),
-    "datetime64[ns]": lambda codes: codes.astype("M8[ns]"),
-    "timedelta64": lambda codes: codes.astype("m8[s]"),
-    "void": lambda codes: np.ascontiguousarray(codes).view("V8"),
     "categorical": lambda codes: pd.Series([f"p{code}" for code in codes], dtype="category"),
     "nullable int": lambda codes: pd.Series(codes, dtype="Int64"),
     "nullable string": lambda codes: pd.Series([f"p{code}" for code in codes], dtype="string"),
-    "index of pairs": lambda codes: pd.MultiIndex.from_arrays([codes % 3, codes]),
 }
 
 
@@ -115,15 +97,6 @@ def test_arrays_are_numbered_as_their_entries(kind, codes):
     require_same(np.asarray(labels).tolist(), number_labels(labels))
 
 
-def test_records_of_a_structured_array(codes):
-    labels = np.zeros(100, dtype=[("site", "U3"), ("at", [("x", float), ("y", "M8[s]")])])
-    labels["site"], labels["at"]["x"] = codes % 3, np.where(codes % 2, 0.0, -0.0)
-    labels["at"]["y"] = codes // 5
-    keys = [(str(k % 3), 0.0, int(k // 5)) for k in codes]
-    require_same(keys, number_labels(labels))
-    assert number_labels(labels[:0])[1] == 0
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_the_rows_of_a_group_stand_does_not_renumber_others(kind, codes):
     labels = [KINDS[kind](int(code)) for code in codes]
@@ -134,19 +107,13 @@ def test_where_the_rows_of_a_group_stand_does_not_renumber_others(kind, codes):
 
 NAN = float("nan")
 BAD = {
-    "nan in a tuple": ("site", NAN),
-    "another nan in a tuple": ("site", float("nan"), ("inner", 1)),
-    "nan further inside": ("site", ("inner", frozenset({NAN}))),
-    "None in a tuple": ("site", None),
-    "NaT in a tuple": ("site", np.datetime64("NaT")),
-    "missing in a tuple": ("site", pd.NA),
     "Decimal": Decimal("NaN"),
     "signalling Decimal": Decimal("sNaN"),
-    "signalling Decimal in a tuple": ("site", Decimal("sNaN")),
-    "complex": complex(0, NAN),
     "pandas": pd.NA,
     "without an order": Person(SECRET),
-    "sets": frozenset({SECRET}),
+    "tuple": (SECRET, 1),
+    "bytes": SECRET.encode(),
+    "date": datetime.date(2026, 1, 1),
     "list": [SECRET],
     "dict": {SECRET: 1},
     "array": np.zeros(2),
@@ -167,7 +134,7 @@ for name in ("__eq__", "__hash__"):
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_label_that_is_no_key_is_refused_before_the_charge(kind):
-    labels = objects([(SECRET, k // 2) for k in range(20)])
+    labels = objects([f"{SECRET} {k // 2}" for k in range(20)])
     labels[[3, 11]] = objects([BAD[kind]] * 2)
     X, y = np.zeros((20, 2)), np.arange(20.0)
     with skdp.PrivacyBudget(9.0, 1e-5) as budget:
@@ -183,52 +150,9 @@ def test_a_label_that_is_no_key_is_refused_before_the_charge(kind):
         assert budget.n_fits == 0
 
 
-@pytest.mark.parametrize("field", ["float", "object"])
-def test_fields_that_are_missing_are_refused(field):
-    labels = np.zeros(9, dtype=[("site", int), ("number", field)])
-    labels["number"][4] = np.nan
-    with pytest.raises(ValueError, match="missing labels"):
-        number_labels(labels)
-
-
-def test_fields_that_are_masked_are_refused():
-    labels = np.ma.zeros(9, dtype=[("site", int), ("number", float)])
-    assert number_labels(labels)[1] == 1
-    labels["number"][4] = np.ma.masked
-    with pytest.raises(ValueError, match="missing labels"):
-        number_labels(labels)
-
-
-def test_labels_whose_order_is_not_unique_are_refused():
-    """Equal ones of unequal hash values would be two persons; sets are larger, or neither."""
-
-    class Lax(int):
-        def __hash__(self):
-            return 10**6 + int(self)
-
-    for labels in ([3, Lax(3), 4], [{1}, {2}], [frozenset({1}), frozenset({2})], [1j, 2j, "a"]):
-        with pytest.raises(ValueError, match=r"groups holds labels"):
-            number_labels(labels)
-
-
-def households(n_rows=400, n_persons=31):
-    """A person with a hundred rows, and thirty others."""
-    codes = np.minimum(np.arange(n_rows) // 10, n_persons - 1)
-    return np.random.default_rng(2).permutation(codes)
-
-
-NATURAL = {
-    "tuple": lambda k: ("site", (k, f"person {k}")),
-}
 MIXED = {
     "text": lambda k: k if k % 2 else str(k),
-    "bytes": lambda k: str(k) if k % 2 else str(k).encode(),
     "Decimal": lambda k: Decimal(k) if k % 2 else str(k),
-    "in a tuple": lambda k: ("site", k) if k % 2 else ("site", str(k)),
-    "in a tuple in a tuple": lambda k: ("site", ("inner", k if k % 2 else str(k))),
-    "dates": lambda k: (
-        datetime.datetime(2026, 1, k % 9 + 1) if k % 2 else datetime.date(2026, 1, 1)
-    ),
 }
 
 
@@ -266,25 +190,15 @@ def test_labels_of_several_kinds_would_make_two_groups_of_a_person(kind):
             lambda: skdp.DPRidge().fit(Halves(X, y, apart)),
             lambda: skdp.DPRidge().fit_blocks(blocks, n_groups=400, n_features=2),
         ):
-            with pytest.raises(ValueError, match=r"groups holds labels of several .*released"):
+            with pytest.raises(ValueError, match=r"groups must hold labels of one kind.*released"):
                 labelled()
         assert budget.n_fits == 0
 
 
-@pytest.mark.parametrize("kind", NATURAL)
-def test_a_fit_counts_persons(kind):
-    codes = households()
-    labels = [NATURAL[kind](int(code)) for code in codes]
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((400, 3)), rng.standard_normal(400)
-    model = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(1))).fit(X, y, groups=labels)
-    assert model.privacy_.n_groups == 31
-
-
-@pytest.mark.parametrize("kind", NATURAL)
 @pytest.mark.parametrize("form", [list, objects])
-def test_no_person_is_on_both_sides_of_a_split(kind, form):
-    labels = form([NATURAL[kind](int(code)) for code in households()])
+def test_no_person_is_on_both_sides_of_a_split(form):
+    codes = np.random.default_rng(2).permutation(np.minimum(np.arange(400) // 10, 30))
+    labels = form([f"person {code}" for code in codes])
     X, y = np.zeros((400, 3)), np.arange(400.0)
     *_, first, second = dp_train_test_split(X, y, groups=labels)
     assert not set(first) & set(second)

@@ -91,10 +91,9 @@ def test_one_budget_holds_one_adjacency(rng):
     "refusing",
     [
         lambda X, y: skdp.DPStandardScaler(privacy=LABEL).fit(X),
-        lambda X, y: skdp.DPTabularPreprocessor(privacy=LABEL).fit(X),
         lambda X, y: evaluate(skdp.DPRidge().fit(X, y), X, y, epsilon=1.0, privacy=LABEL),
     ],
-    ids=["scaler", "preprocessor", "scores"],
+    ids=["scaler", "scores"],
 )
 def test_it_is_for_models(rng, refusing):
     with pytest.raises(ValueError, match="adjacency must be one of 'zero_out', 'replace_one'"):

@@ -76,7 +76,6 @@ def test_privacy_states_all_fits_on_the_same_rows(kind):
     "make",
     [
         lambda: skdp.DPStandardScaler(),
-        lambda: skdp.DPTabularPreprocessor(impute="median"),
         lambda: DPSearchCV(RIDGE, {"alpha": [1.0, 2.0]}, n_candidates=2),
     ],
 )

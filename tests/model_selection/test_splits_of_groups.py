@@ -119,7 +119,7 @@ def test_holdouts_hand_labels_to_every_private_fit(panel, make, routing):
     assert repr(halves) == "<DPHoldout: 40 groups to fit on, 40 to score on>"
 
 
-class OfRows(skdp.DPTabularPreprocessor):
+class OfRows(skdp.DPStandardScaler):
     """A step that protects rows alone."""
 
     def fit(self, X, y=None):

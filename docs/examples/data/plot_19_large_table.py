@@ -27,8 +27,8 @@ holdout = DPHoldout(skdp.data.Chunks(X, y, rows_at_once=20_000), test_size=0.2)
 # %%
 # Compare two candidates, then fit the better one with intervals. Each fit makes few passes.
 
-preparation = skdp.DPTabularPreprocessor(impute="median", missing=[1], epsilon=0.2)
-ridge = skdp.DPRidge(epsilon=0.8, solver="boosted_ssp")
+preparation = skdp.DPTabularPreprocessor(fill_value=0.0, missing=[1])
+ridge = skdp.DPRidge(solver="boosted_ssp")
 search = DPSearchCV(make_pipeline(preparation, ridge), {"dpridge__alpha": [1, 1e4]}, n_candidates=2)
 search = holdout.fit(search)
 best = search.best_params_["dpridge__alpha"]

@@ -135,14 +135,9 @@ def test_times_in_nanoseconds_that_matter_are_learnt_from(columns, rng):
 
 
 @pytest.mark.parametrize("centre", [1.6e12, 1.6e18, -1e150, 3e-15])
-def test_medians_and_the_scaler_are_right_far_from_1(rng, centre):
+def test_the_scaler_is_right_far_from_1(rng, centre):
     x = centre * (1 + 0.1 * rng.uniform(-1, 1, (20_000, 1)))
-    x[::10] = np.nan
     privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
-    table = skdp.DPTabularPreprocessor(impute="median", epsilon=5.0, privacy=privacy).fit(x)
-    (median,) = table.fill_values_.values()
-    assert median == pytest.approx(centre, rel=0.01)
-    x = x[~np.isnan(x)][:, None]
     scaled = skdp.DPStandardScaler(epsilon=5.0, privacy=privacy).fit_transform(x)
     assert abs(scaled.mean()) < 0.1
     assert scaled.std() == pytest.approx(1.0, rel=0.1)
