@@ -100,6 +100,8 @@ scaling_ : Scaling or None
     By default a regression may widen the ranges halfway, if a private test says that it helps. With
     weights, ``scaling_.weights.scale`` is the weight that counts as 1, to which larger ones are
     clipped.
+offset_fitted_ : bool
+    Whether ``fit`` got an ``offset``: predictions then need one as well.
 row_bound_ : float or None
     L2 norm to which rows with a larger norm are scaled down, in the fit and in predictions, after
     standardisation if there is any.

@@ -171,9 +171,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             unless ``Privacy(max_weight=...)`` declares it. Larger weights count as this scale.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
             Added to each row's margin, with a coefficient of 1: ``log(exposure)`` with a log link,
-            or the margins of a public model. Pass the same offset to ``predict``. Ranges of
-            targets, declared or estimated, are those of the targets less the offset, with a log
-            link of ``y / exp(offset)``.
+            or the margins of a public model. Predictions then need an offset. Ranges of targets,
+            declared or estimated, are those of the targets less the offset, with a log link of ``y
+            / exp(offset)``.
         coef_init, intercept_init : array or None, default=None
             Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``. None
             is zero. Public by assumption, which the privacy statement lists: a point learnt from
@@ -356,6 +356,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
+        self.offset_fitted_ = public.has_offset
         self.privacy_ = fit.statement
         fit.data.keep_columns(self)
         if self.solver == "auto" and not self._given():
@@ -473,22 +474,29 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def predict(self, X: MatrixLike, *, offset: ArrayLike | None = None) -> AnyArray:
         """Predict targets or labels."""
 
-    def _linear_predictor(self, X: Table, offset: Table = None) -> Array:
+    def _linear_predictor(self, X: Table) -> Array:
+        """Return margins without offsets."""
         check_is_fitted(self, "coef_")
         if "prior_fit_" in vars(self):
             prior = importlib.import_module("skdp.linear_model.prior")
-            return np.asarray(prior.margins_with_prior(self, X, offset))
+            return np.asarray(prior.margins_with_prior(self, X))
         X = self._read_new(X)
         coef = np.atleast_2d(self.coef_).T
         # Rows that are to be predicted are no deviations, which ranges and bounds are about.
         limits = (None, None) if self.fixed_effects else (self.scaling_, self.row_bound_)
-        scores = scaled_scores(X, coef, self.intercept_, *limits)
-        return np.asarray(scores + self._checked_offset(offset, len(scores)))
+        return np.asarray(scaled_scores(X, coef, self.intercept_, *limits))
 
-    def _checked_offset(self, offset: Table, n_rows: int) -> Array | float:
-        """Return the offsets of rows to predict, 0 for none."""
+    def _offset_of_rows(self, offset: Table, n_rows: int) -> Array | float:
+        """Return the offsets of rows to predict, 0 if neither the fit nor the call got any."""
         with refusals.refusing(self._who):
-            return 0.0 if offset is None else checked_offset(offset, n_rows)
+            if offset is not None:
+                return checked_offset(offset, n_rows)
+            if getattr(self, "offset_fitted_", False):
+                raise refusals.InputError(
+                    "the model was fitted with an offset, and none was given for these rows. Pass "
+                    "offset=, or an array of zeros for predictions without it."
+                )
+            return 0.0
 
     @property
     def _prior_is_private(self) -> bool:

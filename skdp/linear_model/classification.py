@@ -105,7 +105,8 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             if offset is not None:
                 raise ValueError(f"{self._who}: add the offset to what return_std=True returns.")
             return intervals.mean_response(self, X)
-        scores = self._linear_predictor(X, offset)
+        scores = self._linear_predictor(X)
+        scores = scores + self._offset_of_rows(offset, len(scores))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Table, *, offset: ArrayLike | None = None) -> AnyArray:
@@ -289,9 +290,11 @@ class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
         -------
         array of shape (n_samples, n_classes)
         """
-        scores = self._linear_predictor(X, offset)
-        mean = self._loss(scores.shape[1]).mean
-        return np.hstack([mean(-scores), mean(scores)]) if scores.shape[1] == 1 else mean(scores)
+        scores = self.decision_function(X, offset=offset)
+        if scores.ndim == 1:
+            mean = self._loss(1).mean
+            return np.column_stack([mean(-scores), mean(scores)])
+        return self._loss(scores.shape[1]).mean(scores)
 
     def predict_log_proba(self, X: Table, *, offset: ArrayLike | None = None) -> Array:
         """Predict the logarithm of the probability of every label.

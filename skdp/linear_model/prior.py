@@ -421,12 +421,13 @@ def _keep(model: Any, moved: Prior, first: Any, second: Any, stated: PrivacyStat
             model.prediction_range_ = low - wide, high + wide
     model.prior_fit_ = first
     model._of_prior = moved, second
+    model.offset_fitted_ = first.offset_fitted_  # the second fit always has one
     model.privacy_ = stated
 
 
-def margins_with_prior(model: Any, X: Table, offset: Table) -> AnyArray:
-    """Return the margins of rows by both fits."""
+def margins_with_prior(model: Any, X: Table) -> AnyArray:
+    """Return the margins of rows by both fits, without offsets."""
     moved, second = model._of_prior
     margins = moved.margins(model._read("X", X, reset=False))
-    of_second = second._linear_predictor(X, offset)
+    of_second = second._linear_predictor(X)
     return np.asarray(of_second + margins.reshape(np.shape(of_second)))

@@ -67,7 +67,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         loss = self._loss(1)
         if return_std:
             means, errors = intervals.mean_response(self, X)
-            means = means + np.ravel(self._checked_offset(offset, len(means)))
+            means = means + np.ravel(self._offset_of_rows(offset, len(means)))
             if loss.link != "log":
                 return means, errors
             means = loss.mean(means)
@@ -77,7 +77,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         if self.prediction_range_ is not None:
             scores = np.clip(scores, *self.prediction_range_)
         # The range is one of targets without their offsets.
-        known = self._checked_offset(offset, len(scores))
+        known = self._offset_of_rows(offset, len(scores))
         scores = scores * np.exp(known) if loss.link == "log" else scores + known
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 

@@ -45,6 +45,8 @@ def predictions(model: BaseEstimator, method: str, rows: Data) -> AnyArray:
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             predicted = rows.predicted_by(getattr(model, method))
+    except InputError:  # which quotes no row
+        raise
     except Exception as reason:  # anyone's model fails in its own way, and may quote rows
         raise InputError(f"{who} failed on these rows, with {type(reason).__name__}.") from None
     if predicted.shape[:1] != (rows.n_rows,) or predicted.ndim > 2:

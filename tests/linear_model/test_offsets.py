@@ -128,6 +128,32 @@ def test_predictions_get_the_offset():
     np.testing.assert_allclose(log_odds, linear, rtol=1e-6)
 
 
+@pytest.mark.parametrize("prior", [None, PublicModel(np.zeros(3))], ids=["", "prior"])
+@pytest.mark.parametrize("rows", ["array", "chunks"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_predictions_of_a_model_with_an_offset_need_one(kind, rows, prior):
+    model = fitted(kind, 9.0, prior=prior)
+    model.fit(X, Y[kind]).predict(X)
+    if rows == "chunks":
+        model.fit(skdp.data.Chunks(X, Y[kind], 1_000, offset=OFFSET))
+    else:
+        model.fit(X, Y[kind], offset=OFFSET)
+    methods = ["predict", "predict_proba", "predict_log_proba", "decision_function"]
+    for name in methods if kind == "label" else methods[:1]:
+        method = getattr(model, name)
+        with pytest.raises(skdp.InputError, match="fitted with an offset, and none was given"):
+            method(X)
+        assert np.any(method(X, offset=OFFSET) != method(X, offset=np.zeros(N_ROWS)))
+    with pytest.raises(skdp.InputError, match="fitted with an offset"):
+        model.score(X, Y[kind])
+    with (
+        skdp.PrivacyBudget(9.0, 1e-6) as budget,
+        pytest.raises(ValueError, match="fitted with an offset"),
+    ):
+        evaluate(model, X, Y[kind], "accuracy" if kind == "label" else "r2", target_range=(0, 9))
+    assert budget.n_fits == 0
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_exact_scores_get_the_offset(kind):
     model = fitted(kind).fit(X, Y[kind], offset=OFFSET)
