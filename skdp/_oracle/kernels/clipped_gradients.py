@@ -193,9 +193,9 @@ def _compiled_sum(
     if records.constant:
         with np.errstate(over="ignore"):  # an infinite margin is cut, as any other
             offsets = np.asarray(records.constant * point[-1])
-    limits, weights = residual_limits(clip_norm, records.inverse_norms), records.weights
+    inverse_norms, weights = records.inverse_norms, records.weights
     if records.multipliers is not None:  # of a clipped residual: it and its limit are multiplied
-        limits = limits * records.multipliers
+        inverse_norms = inverse_norms * records.multipliers
         weights = records.multipliers * (1.0 if weights is None else weights)
     # Blocks that are copies are added up as one, since loops take no smaller ones.
     size = max(1, block_rows(*records.shape, records.is_sparse, is_copied=False))
@@ -205,7 +205,8 @@ def _compiled_sum(
             loops.readable(block.targets if block.targets.ndim == 2 else block.targets[:, None]),
             loops.readable(loops.NONE if weights is None else weights[rows]),
             loops.readable(loops.NONE if block.shrink is None else block.shrink),
-            loops.readable(limits[rows]),
+            loops.readable(inverse_norms[rows]),
+            float(clip_norm),
             float(block.constant),
             size,
         )
@@ -215,12 +216,6 @@ def _compiled_sum(
         else:
             loops.add_dense(loops.readable(block.stored), *arguments)
     return np.ascontiguousarray(total[:, : records.n_parameters].T)
-
-
-def residual_limits(clip_norm: float, inverse_norms: Array) -> Array:
-    """Return the most that the weighted residual of each row may be: finite, also for null rows."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.minimum(clip_norm * inverse_norms, loops.LARGEST)
 
 
 # ---------------------------------------------------------------- rounding

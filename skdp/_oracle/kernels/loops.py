@@ -30,14 +30,14 @@ CUT = 8e307  # exponentials from here on count as infinite
 
 
 class Facts(NamedTuple):
-    """Facts of rows besides their entries. ``limits`` bound their weighted residuals.
+    """Facts of rows besides their entries. Weighted residuals are cut to products of two of them.
 
     Attributes
     ----------
     targets : array of shape (n_rows, n_outputs), or (n_rows, 1) for codes of classes
-    weights, shrink, limits : array of shape (n_rows,)
+    weights, shrink, inverse_norms : array of shape (n_rows,)
         The first two without entries if there are none.
-    constant : float
+    clip_norm, constant : float
     block_rows : int
         Rows that are added up as one block, as in numpy, so that a record goes through no more
         additions, whose rounding errors are charged for.
@@ -46,7 +46,8 @@ class Facts(NamedTuple):
     targets: Array
     weights: Array
     shrink: Array
-    limits: Array
+    inverse_norms: Array
+    clip_norm: float
     constant: float
     block_rows: int
 
@@ -176,7 +177,9 @@ def clip(facts: Facts, start: int, margins: Array, residuals: Array, most: Array
     Neither lengths nor factors leave float64, as in numpy: rows are divided by the largest entry.
     """
     n_outputs, n_rows = margins.shape
-    limits = facts.limits[start : start + n_rows]
+    inverse_norms = facts.inverse_norms[start : start + n_rows]
+    for i in range(n_rows):
+        most[i] = min(facts.clip_norm * inverse_norms[i], LARGEST)
     if facts.weights.shape[0] > 0:
         weights = facts.weights[start : start + n_rows]
         for k in range(n_outputs):
@@ -186,7 +189,7 @@ def clip(facts: Facts, start: int, margins: Array, residuals: Array, most: Array
         for i in range(n_rows):
             value = residuals[k, i]
             value = value if value == value and margins[k, i] == margins[k, i] else 0.0
-            limit = limits[i] if n_outputs == 1 else LARGEST
+            limit = most[i] if n_outputs == 1 else LARGEST
             residuals[k, i] = min(max(value, -limit), limit)
     if n_outputs == 1:
         return
@@ -201,7 +204,8 @@ def clip(facts: Facts, start: int, margins: Array, residuals: Array, most: Array
             residuals[k, i] /= largest
             square += residuals[k, i] * residuals[k, i]
         length = np.sqrt(square)
-        most[i] = limits[i] / length if largest * length > limits[i] else largest
+        limit = min(facts.clip_norm * inverse_norms[i], LARGEST)
+        most[i] = limit / length if largest * length > limit else largest
     for k in range(n_outputs):
         for i in range(n_rows):
             residuals[k, i] *= most[i]

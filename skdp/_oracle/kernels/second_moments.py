@@ -181,26 +181,64 @@ def root_weights(records: Records) -> Array | None:
 
 def shrunk_gradients(
     records: Records,
-    inverse_norms: Array,
+    factors: Array,
     loss: Loss,
     point: Array,
-    row_norm: float,
     residual_bound: float,
     whole_records: bool = False,
 ) -> Array:
-    """Sum of the records' gradients, rows shrunk to ``row_norm`` and residuals capped.
+    """Sum of the records' gradients, rows shrunk by factors and residuals capped.
 
-    The inverse norms may be those in other coordinates. With ``whole_records`` a row's target is
-    shrunk with it, as in `bounded_gram`, which for squared error multiplies its residual once more.
+    With ``whole_records`` a row's target is shrunk with it, as in `bounded_gram`, which for squared
+    error multiplies its residual once more.
     """
-    roots = root_weights(records) if whole_records else None
-    limits = factors_within(row_norm, inverse_norms, roots)
+    weights = factors
     if whole_records:
-        weights = limits * limits
-    else:
+        weights = factors * factors
+    elif records.weights is not None:
         with np.errstate(over="ignore", under="ignore"):
-            weights = limits if records.weights is None else limits * records.weights
-    return clipped_gradients(records.having(weights, limits), loss, point, residual_bound)
+            weights = factors * records.weights
+    return clipped_gradients(records.having(weights, factors), loss, point, residual_bound)
+
+
+def shrink_factors(
+    records: Records, inverse_norms: Array, row_norm: float, by_root: bool, is_capped: bool
+) -> Array:
+    """Return the factors ``min(1, row_norm / norm)``, the root of a weight in place of 1 if wanted.
+
+    With ``is_capped`` the square of a factor times the norm is at most ``row_norm`` as well.
+    """
+    factors = factors_within(row_norm, inverse_norms, root_weights(records) if by_root else None)
+    if is_capped:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            factors = np.minimum(factors, np.sqrt(np.maximum(1.0, row_norm * inverse_norms)))
+    return factors
+
+
+def shrink_factors_in(
+    records: Records,
+    triangle: Array,
+    square: Array,
+    largest: float,
+    row_norm: float,
+    *kind: bool,
+) -> Array:
+    """Return `shrink_factors` by the norms of ``T'z_i``. See `inverse_norms_in`.
+
+    ``largest`` is at least the largest singular value of T. So most rows may be seen to be short
+    by their own norms, which are known. Those without weights have the factor 1.
+    """
+    if records.weights is None and records.multipliers is None:
+        with np.errstate(over="ignore"):
+            long = np.flatnonzero(records.inverse_norms * (row_norm / largest) < 1)
+        if 2 * len(long) <= records.n_rows:
+            factors = np.ones(records.n_rows)
+            if len(long):
+                few = records[long]
+                norms = inverse_norms_in(few, triangle, square)
+                factors[long] = shrink_factors(few, norms, row_norm, *kind)
+            return factors
+    return shrink_factors(records, inverse_norms_in(records, triangle, square), row_norm, *kind)
 
 
 def inverse_norms_in(records: Records, triangle: Array, square: Array) -> Array:
@@ -276,18 +314,18 @@ def _is_for_loops(records: Records) -> bool:
     return bool(records.stored.nnz <= MOST_FILLED * records.n_rows * records.n_features)
 
 
-def condition_numbers(transform: Array) -> tuple[float, float]:
-    """``|T|_F`` and ``|T|_2`` over the least singular value of T, rounded up.
+def condition_numbers(transform: Array) -> tuple[float, float, float]:
+    """``|T|_F`` and ``|T|_2`` over the least singular value of T, and ``|T|_2``, rounded up.
 
-    It is inf if T is singular.
+    The first two are inf if T is singular.
 
     Singular values are off by a small multiple of ``p u |T|_2``.
     """
     size, singular = float(np.linalg.norm(transform)), np.linalg.svd(transform, compute_uv=False)
     least, largest = float(singular[-1]), float(singular[0])
     is_regular = least > size * len(transform) * 64 * UNIT_ROUNDOFF
-    least = 0.5 * least if is_regular else 0.0
-    return (size / least, 1.01 * largest / least) if is_regular else (np.inf, np.inf)
+    least, largest = 0.5 * least, 1.01 * largest
+    return (size / least, largest / least, largest) if is_regular else (np.inf, np.inf, largest)
 
 
 def transform_rounding(

@@ -41,7 +41,7 @@ side by side.
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -181,7 +181,7 @@ class Coordinates(base.Checked):
 
     Attributes
     ----------
-    condition, stretch : float
+    condition, stretch, largest : float
         See :func:`skdp._oracle.kernels.second_moments.condition_numbers`.
     forms : tuple of array
         An upper triangle R with ``|R z| = |T'z|``, with which products take less time, and R'R.
@@ -190,6 +190,7 @@ class Coordinates(base.Checked):
     matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
     stretch: float = field(init=False)
+    largest: float = field(init=False)
     forms: tuple[Array, Array] = field(init=False, repr=False)
 
     def rounding(self, context: PublicContext, n_rows: int) -> float:
@@ -215,10 +216,12 @@ class Coordinates(base.Checked):
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square, got shape {self.matrix.shape}.")
         for name, value in zip(
-            ("condition", "stretch"), kernel.condition_numbers(self.matrix), strict=True
+            ("condition", "stretch", "largest"),
+            kernel.condition_numbers(self.matrix),
+            strict=True,
         ):
             object.__setattr__(self, name, value)
-        forms = np.linalg.qr(self.matrix.T).R, self.matrix @ self.matrix.T
+        forms = np.linalg.qr(self.matrix.T, mode="r"), self.matrix @ self.matrix.T
         object.__setattr__(self, "forms", forms)
         if not self.condition < math.inf:
             raise ValueError(
@@ -298,19 +301,18 @@ class OfWhitenedRows(base.Statistic):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             vectors = block.margins(self.coordinates.matrix)
             inverse = quotient(1.0, np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))
-            factors = self.factors(block, inverse, loss)
+            kind = True, loss.residual_bound is not None
+            factors = kernel.shrink_factors(block, inverse, self.row_norm, *kind)
             vectors *= factors[:, None]
         vectors[factors == 0] = 0.0
         return vectors, factors
 
-    def factors(self, records: Records, inverse_norms: Array, loss: Loss) -> Array:
-        """Return the weights f, from one over the norms of the vectors u."""
-        factors = kernel.factors_within(self.row_norm, inverse_norms, kernel.root_weights(records))
-        if loss.residual_bound is not None:
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                most = np.sqrt(np.maximum(1.0, self.row_norm * inverse_norms))
-            factors = np.minimum(factors, most)
-        return factors
+    def factors(self, rows: RepeatableSource, context: PublicContext, *kind: bool) -> Any:
+        """Return the weights f of all rows, of a kind of `shrink_factors`, as a vector for sums."""
+        kind = tuple(one and context.public.has_weights for one in kind)  # else all are the same
+        coordinates = self.coordinates
+        arguments = *coordinates.forms, coordinates.largest, self.row_norm, *kind
+        return rows.per_row(kernel.shrink_factors_in, *arguments)
 
     def residuals(self, block: Records, loss: Loss, factors: Array) -> Array:
         """Return residuals times factors, a column for each contrast. 0 where one is no number."""
@@ -377,16 +379,17 @@ class _StepSquares(OfWhitenedRows, SquareSum):
         if not self.is_of_rows(context):
             return np.asarray(rows.total(step_squares, *arguments))
         transform = self.coordinates.matrix
-        inverse = rows.per_row(kernel.inverse_norms_in, *self.coordinates.forms)
-        total = rows.total(squares_of_rows, *arguments, rows=(inverse,))
+        is_capped = context.problem.loss.residual_bound is not None
+        factors = self.factors(rows, context, True, is_capped)
+        total = rows.total(squares_of_rows, *arguments, rows=(factors,))
         return np.asarray(transform.T @ total @ transform)
 
 
 def squares_of_rows(
-    records: Records, inverse_norms: Array, statistic: _StepSquares, loss: Loss, longest: float
+    records: Records, factors: Array, statistic: _StepSquares, loss: Loss, longest: float
 ) -> Array:
     """Sum of `step_squares` for one contrast, in the rows' own coordinates."""
-    factors = statistic.factors(records, inverse_norms, loss)
+    factors = factors.copy()  # those given serve other sums
     for rows, block in records.numbered_pieces():
         roots = np.nan_to_num(statistic.roots(block, loss, factors[rows]))
         factors[rows] *= capped(roots, longest)[:, 0]
@@ -644,8 +647,7 @@ class ShrunkGradientSum(RowSum, OfWhitenedRows):
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self.require_coordinates(context, context.public.n_outputs)
         transform = self.coordinates.matrix
-        inverse = rows.per_row(kernel.inverse_norms_in, *self.coordinates.forms)
-        bounds = self.row_norm, self.residual_bound, self.whole_records
-        arguments = context.problem.loss, self.point, *bounds
-        total = rows.total(kernel.shrunk_gradients, *arguments, rows=(inverse,))
+        factors = self.factors(rows, context, self.whole_records, False)
+        arguments = context.problem.loss, self.point, self.residual_bound, self.whole_records
+        total = rows.total(kernel.shrunk_gradients, *arguments, rows=(factors,))
         return np.asarray(transform.T @ total)

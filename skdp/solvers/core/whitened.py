@@ -209,7 +209,7 @@ class WhitenedPath(descent.Path):
         row_factor = _row_factor(public, solver.clip_norm)
         self._row_norm = min(row_factor * self._expected, UNBOUNDED)
         self._longest = row_factor * math.sqrt(public.n_parameters)
-        self._newton = np.eye(public.n_parameters)
+        self._root = np.eye(public.n_parameters)  # of an inverse Hessian
         self._direction = steps.Momentum.of(solver.momentum).start()
         self._slowdown = problem.loss.slowdown
         kind = "tail" if oracle.is_noisy else "last"
@@ -250,7 +250,7 @@ class WhitenedPath(descent.Path):
                 self._slowdown = max(self._slowdown, CURVATURE_AFTER_WIDENING)
         coef = self.at(step)
         if _has_hessian(oracle.public, oracle.problem) and self._done == min(1, self._n_steps - 1):
-            self._newton = self._curvature * self._inverse_hessian(oracle, coef)
+            self._root = self._root_of_inverse(oracle, coef)
         cap, share = step.clip_norm / self._longest, float(self._shares[self._done])
         request = moments.ShrunkGradientSum(coef, self._coordinates, self._row_norm, cap)
         gradient, self._noise = oracle.with_share(request, share, step.batch)
@@ -263,7 +263,7 @@ class WhitenedPath(descent.Path):
         return gradient
 
     def move(self, answer: Array, step: descent.Step) -> None:
-        direction = self._direction(self._newton @ answer)
+        direction = self._direction(self._root @ (self._root.T @ answer))
         point = self.point - step.size / self._slowdown * direction
         if self._done == 1 and self._n_steps > 1:
             point = point + self._missing_log_odds(point, answer)
@@ -300,8 +300,8 @@ class WhitenedPath(descent.Path):
         log_odds = math.copysign(math.log(1 / share - 1), -excess)
         return np.asarray((log_odds - total / self._weight) * unit)
 
-    def _inverse_hessian(self, oracle: Oracle, coef: Array) -> Array:
-        """Return the inverse of the Hessian in whitened coordinates plus the norm of its noise.
+    def _root_of_inverse(self, oracle: Oracle, coef: Array) -> Array:
+        """Return R with R R' the inverse of the Hessian plus the norm of its noise, in its units.
 
         There rows are about as long in every direction, and so is the noise far smaller, next to
         the directions of little curvature, than that of the matrix that whitens.
@@ -313,9 +313,10 @@ class WhitenedPath(descent.Path):
         if std == 0 and public.is_noisy:  # as where only labels are private
             expected = public.gradient_mu * math.sqrt(HESSIAN_SHARE)
             std = problem.loss.curvature * self._row_norm**2 / expected
-        known = self._transform.T @ defaults.penalty_hessian(problem, public) @ self._transform
+        penalty = np.diag(defaults.penalty_hessian(problem, public))
+        known = (self._transform.T * penalty) @ self._transform
         eigen = spectrum(moments.unpack_gram(answer, public.n_parameters), std, known)
-        return np.asarray((eigen.vectors / (eigen.values + eigen.noise_norm)) @ eigen.vectors.T)
+        return eigen.vectors * np.sqrt(self._curvature / (eigen.values + eigen.noise_norm))
 
 
 def _blocks(public: Public, n_steps: int) -> Sequence[Sampler]:

@@ -15,6 +15,7 @@ from skdp._oracle import (
     ShrunkGradientSum,
     unpack_gram,
 )
+from skdp._oracle.kernels import second_moments
 from skdp._oracle.sources import row_blocks
 from skdp._oracle.sources.memory import MemorySource
 from skdp.objective import Logistic, SquaredError
@@ -78,6 +79,26 @@ def test_shrunk_gradients_are_those_of_a_plain_loop(data, whole, turned):
         f = np.minimum(1, 1.5 / lengths)
         plain = f * U * np.clip(weights[:, None] * residuals, -0.4, 0.4)
     np.testing.assert_allclose(answer[:, 0], plain.sum(axis=0), atol=1e-10)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_rows_that_are_short_in_any_coordinates_need_no_product(layout, rng, monkeypatch):
+    """Most rows are shorter than the bound over the largest singular value."""
+    X = 0.1 * rng.standard_normal((60, 3))
+    X[[3, 7, 20, 41, 50]] = [[9, 1, 0], [1e100, 0, 1], [0, 0, 0], [0, 30, 2], [1e-170, 0, 0]]
+    coordinates, bound, taken = Coordinates(TURN), 4.0, []
+    original = second_moments.inverse_norms_in
+    monkeypatch.setattr(
+        second_moments,
+        "inverse_norms_in",
+        lambda records, *forms: taken.append(records.n_rows) or original(records, *forms),
+    )
+    of_rows = MemorySource.of(layout(X), np.zeros(60)).records
+    arguments = *coordinates.forms, coordinates.largest, bound, True, True
+    found = second_moments.shrink_factors_in(of_rows, *arguments)
+    lengths = np.linalg.norm(np.column_stack([X, np.ones(60)]) @ TURN, axis=1)
+    np.testing.assert_allclose(found, np.minimum(1.0, bound / lengths), rtol=1e-12)
+    assert taken == [3]
 
 
 HOSTILE = [
