@@ -42,7 +42,6 @@ CLASSES = {"even": (0.0,), "rare": (-3.0,), "very rare": (-5.0,), "three": (0.0,
 OF_ALL = ("accuracy", "balanced_accuracy", "confusion_matrix", "log_loss")
 OF_TWO = (
     *OF_ALL, "precision", "recall", "f1", "brier_score_loss", "roc_auc",
-    "average_precision",
 )  # fmt: skip
 OF_NUMBERS = ("r2", "mean_squared_error", "mean_absolute_error")
 WITHOUT_SAMPLING = ("confusion_matrix",)  # no such intervals
@@ -108,8 +107,8 @@ def options_of(kind: str) -> dict:
 
 def exact(model, X, y, name: str, options):
     """Return the exact score of these rows, one of a ranking without bins."""
-    if name in ("roc_auc", "average_precision"):
-        return getattr(plain, f"{name}_score")(y, model.predict_proba(X)[:, 1])
+    if name == "roc_auc":
+        return plain.roc_auc_score(y, model.predict_proba(X)[:, 1])
     if name == "confusion_matrix":
         return plain.confusion_matrix(y, model.predict(X))
     with warnings.catch_warnings():

@@ -88,7 +88,7 @@ TASKS = {
         "RowNorm", "PublicModel",
     ),
     "Split and score": (
-        "DPHoldout", "dp_train_test_split", "evaluate", "Scores", "Score", "SubgroupScores",
+        "DPHoldout", "dp_train_test_split", "evaluate", "Scores", "Score",
         "ScoreMatrix",
     ),
     "Price and budget": (

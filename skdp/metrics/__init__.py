@@ -1,6 +1,6 @@
 """Score fitted models on private rows."""
 
 from skdp.metrics.evaluation import evaluate
-from skdp.metrics.scores import Score, ScoreMatrix, Scores, SubgroupScores
+from skdp.metrics.scores import Score, ScoreMatrix, Scores
 
-__all__ = ["Score", "ScoreMatrix", "Scores", "SubgroupScores", "evaluate"]
+__all__ = ["Score", "ScoreMatrix", "Scores", "evaluate"]

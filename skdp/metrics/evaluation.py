@@ -13,15 +13,13 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._fitting import refusals
 from skdp._fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
-from skdp._fitting.data import Data, read_block
+from skdp._fitting.data import Data
 from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.grouping import GroupLabels
-from skdp._fitting.partitions import refuse_beside
 from skdp._fitting.parts import is_of_another, was_fitted_on
 from skdp._fitting.privacy import Privacy
-from skdp._fitting.rows import read_data, read_plain, with_source
+from skdp._fitting.rows import read_data, read_plain
 from skdp._fitting.tables import is_dask
-from skdp._fitting.targets import Targets, require_positive_weight
 from skdp._fitting.user_warnings import warn_about_scored_rows
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
 from skdp._oracle import Public, Solution, Stage
@@ -31,7 +29,7 @@ from skdp._stages.scaling.weights import WeightStage
 from skdp._stages.sequence import Prepared
 from skdp.metrics import requests
 from skdp.metrics.requests import Subgroups, declared_subgroups, subgroup_labels
-from skdp.metrics.scores import Scores, SubgroupScores
+from skdp.metrics.scores import Scores
 from skdp.objective import Problem, SquaredError
 
 # A model's warnings are silenced while it predicts, for the whole process: threads that read
@@ -42,7 +40,7 @@ WHO = "evaluate"
 
 def evaluate(
     model: BaseEstimator,
-    X: MatrixLike | Partitions | Iterator[tuple[Any, ...]],
+    X: MatrixLike | Partitions,
     y: ArrayLike | None = None,
     metrics: str | Iterable[str] | None = None,
     *,
@@ -56,7 +54,7 @@ def evaluate(
     log_loss_bound: float = requests.LOG_LOSS_BOUND,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-) -> Scores | SubgroupScores:
+) -> Scores:
     """Score a fitted model on private rows, with noise.
 
     The scores are (epsilon, delta)-differentially private for each of these rows. Rows that the
@@ -68,20 +66,19 @@ def evaluate(
     model : fitted classifier or regressor
         Of skdp, of scikit-learn, a pipeline or a search. Its prediction for a row must not depend
         on other rows.
-    X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
+    X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
         Rows in partitions, such as `Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
-        release. An iterator of blocks ``(X, y)`` or ``(X, y, sample_weight)`` is read once. A few
-        numbers of each row are kept.
+        release.
     y : array of shape (n_samples,) or None, default=None
-        Left out for partitions and blocks, which have the targets.
+        Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"). For two
-        classes also "precision", "recall", "f1", "roc_auc", "average_precision" and
-        "neg_brier_score" (or "brier_score_loss"). For regressors "r2",
+        classes also "precision", "recall", "f1", "roc_auc" and "neg_brier_score" (or
+        "brier_score_loss"). For regressors "r2",
         "d2_tweedie" of the model's ``power`` (R2 if it has none), "neg_mean_squared_error",
-        "neg_root_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance",
+        "neg_mean_absolute_error", "neg_mean_poisson_deviance",
         "neg_mean_gamma_deviance" and "neg_mean_pinball_loss" (or without ``neg_``). The default is
         "r2" or "d2_tweedie", and of a model with a ``quantile`` "neg_mean_pinball_loss". A model of
         several quantiles has one score, the mean pinball loss over its quantiles. Deviances are
@@ -98,7 +95,7 @@ def evaluate(
         right. Partitions bring their own.
     by : column of X, array of shape (n_samples,) or None, default=None
         Labels of subgroups to score one by one, such as sexes: the name of a column of a data
-        frame, the number of one of an array, or the labels themselves. For partitions and blocks a
+        frame, the number of one of an array, or the labels themselves. For partitions a
         column. Which rows lie in which subgroup, and how many, is private.
     subgroups : iterable of labels, mapping from names to labels, or None, default=None
         Labels to look for, chosen without looking at the rows, needed with ``by``. A mapping gives
@@ -127,7 +124,7 @@ def evaluate(
 
     Returns
     -------
-    Scores or SubgroupScores
+    Scores
         By the names in ``metrics``, ``privacy_`` lists the releases. With ``by`` a mapping from
         subgroups to such scores.
 
@@ -141,8 +138,7 @@ def evaluate(
     Accuracy and mean losses are means with Gaussian noise. All that follows from predicted classes
     comes from one table of counts, and all that follows from the order of scores from another. The
     latter has bins with about as many rows each, estimated from a first, finer table with a fifth
-    of the budget. Ties within a bin count one half. For "average_precision" half of the bins divide
-    the predicted positives instead. A root mean squared error is the root of the noisy mean.
+    of the budget. Ties within a bin count one half.
 
     With ``groups``, standard errors of sampling (``sampling_std``, and intervals of the
     "population") are for another draw of as many groups. They assume that the rows of a group are
@@ -210,7 +206,7 @@ class PrivateScorer(PrivateEstimator):
 
     Attributes
     ----------
-    scores_ : Scores or SubgroupScores
+    scores_ : Scores
     privacy_ : PrivacyStatement
     """
 
@@ -232,7 +228,7 @@ class PrivateScorer(PrivateEstimator):
 
     def fit(
         self,
-        X: MatrixLike | Partitions | Iterator[tuple[Any, ...]],
+        X: MatrixLike | Partitions,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -243,19 +239,14 @@ class PrivateScorer(PrivateEstimator):
         """Score the model. Rows of weight 0 are null records."""
         with refusals.refusing(self._who):
             labels = None if by is None else subgroup_labels(by)
-            if labels is not None and (isinstance(X, Iterator | Partitions) or is_dask(X)):
+            if labels is not None and (isinstance(X, Partitions) or is_dask(X)):
                 raise ValueError(
-                    "rows in partitions and blocks have subgroups by a column of X. Pass its name "
-                    "or number as by."
+                    "rows in partitions have subgroups by a column of X. Pass its name or number "
+                    "as by."
                 )
         if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset}
-        if isinstance(X, Iterator):
-            with refusals.refusing(self._who):
-                refuse_beside(X, **beside)
-                blocks = self._read_blocks(X)
-            return self._fit(blocks)
         by_label = {} if labels is None else {"by": labels}
         data = read_data(self, X, **beside, **by_label)
         if is_of_another(by, data.part, data.unit):
@@ -298,32 +289,6 @@ class PrivateScorer(PrivateEstimator):
             statistics = self._request().statistics_of(data)
         return statistics, np.zeros((len(statistics), 1))
 
-    def _read_blocks(self, blocks: Iterator[tuple[Any, ...]]) -> Data:
-        """Return the statistics and weights of blocks, each of which is read once."""
-        self._check_parameters()
-        statistics, several = [], list[Array | None]()
-        for block in blocks:
-            if not isinstance(block, tuple) or len(block) not in (2, 3):
-                raise ValueError(
-                    "a block must be a tuple (X, y) or (X, y, sample_weight). Pass rows with "
-                    "groups or offsets as Partitions or in memory."
-                )
-            X, y, *beside = block
-            if np.shape(X)[:1] != (0,):
-                given = X, y, beside[0] if beside else None
-                data = read_block(self, *given, is_all=False)
-                statistics.append(data.X)
-                several.append(data.weights)
-        known = [weights for weights in several if weights is not None]
-        if not statistics or len(known) not in (0, len(several)):
-            raise ValueError("blocks must hold a row at least, and all have weights, or none.")
-        array, weights = np.concatenate(statistics), np.concatenate(known) if known else None
-        if weights is not None:
-            require_positive_weight(bool(weights.any()))
-        (n_rows, width), targets = array.shape, Targets(np.zeros((len(array), 1)), 1)
-        data = Data(array, None, targets, [n_rows], width, weights=weights)
-        return with_source(self, replace(data, weighted=weights is not None))
-
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
         if data.has_offset and self.target_range is None and not is_classifier(self.model):
             raise ValueError(
@@ -357,10 +322,7 @@ class PrivateScorer(PrivateEstimator):
         self.privacy_ = fit.statement
         weights = None if solution.scaling is None else solution.scaling.weights
         by_name = self._request().scores(solution.results, weights)
-        scores = [Scores(one, fit.statement) for one in by_name]
-        self.scores_: Scores | SubgroupScores
-        if self.subgroups is None:
-            (self.scores_,) = scores
-        else:
-            by_subgroup = dict(zip(self.subgroups.names, scores, strict=True))
-            self.scores_ = SubgroupScores(by_subgroup, fit.statement)
+        scores = [Scores(one.items(), fit.statement) for one in by_name]
+        self.scores_ = scores[0]
+        if self.subgroups is not None:
+            self.scores_ = Scores(zip(self.subgroups.names, scores, strict=True), fit.statement)

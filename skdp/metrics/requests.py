@@ -47,27 +47,17 @@ OF_PROBABILITIES = ("log_loss", "brier")
 Metrics: TypeAlias = Mapping[str, Metric]
 
 
-def _losses(
-    loss: str,
-    *names: str,
-    square: str = "",
-    estimate: Any = estimates.mean_loss,
-    of_two: bool = False,
-) -> dict[str, Metric]:
+def _losses(loss: str, *names: str, square: str = "", of_two: bool = False) -> dict[str, Metric]:
     """Return a mean loss by its names. Those that begin with "neg_" have the other sign."""
     needs = {loss: 1 - SQUARE, square or f"{loss} squared": SQUARE}
     return {
-        name: Metric(loss, estimate, needs, 1 - 2 * name.startswith("neg_"), of_two=of_two)
-        for name in names or (f"mean_{loss}", f"neg_mean_{loss}")
+        name: Metric(loss, estimates.mean_loss, needs, sign, of_two=of_two)
+        for sign, name in zip((1, -1), names or (f"mean_{loss}", f"neg_mean_{loss}"), strict=True)
     }
 
 
 def _of_labels(name: str, estimate: Any = estimates.of_second_class, **facts: bool) -> Metric:
     return Metric(name, estimate, {"labels": 1.0}, **facts)
-
-
-def _ranked(name: str, estimate: Any) -> Metric:
-    return Metric(name, estimate, {"ranking": 1.0, "classes": 0.0}, of_two=True)
 
 
 def _explained(name: str, **needs: float) -> Metric:
@@ -85,18 +75,12 @@ METRICS: dict[str, Metrics] = {
         "f1": _of_labels("f1", of_two=True),
         **_losses("brier", "brier_score_loss", "neg_brier_score", of_two=True),
         **_losses("log_loss", "log_loss", "neg_log_loss"),
-        "roc_auc": _ranked("roc_auc", estimates.roc_auc),
-        "average_precision": _ranked("average_precision", estimates.average_precision),
+        "roc_auc": Metric(
+            "roc_auc", estimates.roc_auc, {"ranking": 1.0, "classes": 0.0}, of_two=True
+        ),
     },
     "regressor": {
         **_losses("squared_error"),
-        # Square roots of the same mean, for which nothing else is released.
-        **_losses(
-            "squared_error",
-            "root_mean_squared_error",
-            "neg_root_mean_squared_error",
-            estimate=estimates.root,
-        ),
         # The square of an absolute error is a squared error.
         **_losses("absolute_error", square="squared_error"),
         **_losses("poisson_deviance"),
@@ -282,7 +266,7 @@ class ScoreRequest:
         ranking, tables, explained = None, [], []
         if "ranking" in shares:
             places = columns.index("ranking"), columns.index("classes")
-            ranking = *places, shares.pop("ranking"), "average_precision" in self.quantities
+            ranking = *places, shares.pop("ranking")
         if n_cells and labels in shares:
             tables = [(labels, columns.index(labels), n_cells, shares.pop(labels))]
         for quantity in sorted(self.quantities.intersection(EXPLAINED)):
@@ -434,6 +418,17 @@ def request_for(
         "model must be a fitted classifier or regressor of scikit-learn's kind, got "
         f"{type(model).__name__}, which is neither, or a classifier without classes_: fit it first."
     )
+
+
+def deviances_of(
+    model: BaseEstimator, names: str | Iterable[str] | None, n_classes: int, declared_range: object
+) -> Mapping[str, Deviance]:
+    """Return the deviances in scores of a model that is not fitted. ValueError for such scores."""
+    metrics = metrics_by_name(model, names, n_classes, by_subgroup=False)
+    if is_classifier(model):
+        return {}
+    within = row_statistics.target_range(model, declared_range, is_fitted=False)
+    return RegressorScores(model, metrics, None, within).deviances
 
 
 # ---------------------------------------------------------------- subgroups

@@ -194,8 +194,10 @@ class TargetRange:
         return min(width, (1 + OFF_CENTRE) * max(self.high - self.centre, self.centre - self.low))
 
 
-def target_range(model: BaseEstimator, declared: Any) -> TargetRange:
+def target_range(model: BaseEstimator, declared: Any, is_fitted: bool = True) -> TargetRange:
     """Return the range that targets and predictions are clipped to: declared, or the model's own.
+
+    Before a fit it stands for one that is not known yet.
 
     Raises
     ------
@@ -218,6 +220,8 @@ def target_range(model: BaseEstimator, declared: Any) -> TargetRange:
         centre = None if targets is None else float(np.clip(targets.centre.mean(), low, high))
         return TargetRange(float(low), float(high), centre)
     least = 0.0 if get_tags(model).target_tags.positive_only else -math.inf
+    if not is_fitted and known is None:
+        return TargetRange(max(least, -1.0), 1.0, None)
     if known is not None:
         return TargetRange(max(known[0], least), known[1], None)
     if targets is not None:
@@ -279,8 +283,8 @@ def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Devian
     low, high = within.low, within.high
     if low < 0:
         raise ValueError(
-            f"a {quantity.replace('_', ' ')} is for targets of at least 0, and their range is "
-            f"[{low:g}, {high:g}]. Pass target_range=(0, high)."
+            f"a {quantity.replace('_', ' ')} is for targets of at least 0, and their range is not "
+            "known to be that. Pass target_range=(0, high)."
         )
     deviance = Deviance(power, max(low / high, LEAST_MEAN if power == 2 else 0.0))
     mean = 1 / LARGEST_OVER_MEAN
@@ -289,6 +293,15 @@ def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Devian
     furthest = deviance.of(np.array([deviance.least, 1.0]), mean)
     largest = max(math.pow(LARGEST_GAMMA_DEVIANCE, power - 1), float(np.max(furthest)))
     return replace(deviance, largest=largest)
+
+
+def require_targets(y: AnyArray, deviances: Mapping[str, Deviance]) -> None:
+    """Raise ValueError for targets that have no such deviance, as clipping would hide them."""
+    for quantity, deviance in deviances.items():
+        is_positive = deviance.power == 2
+        if deviance.power and ((y <= 0) if is_positive else (y < 0)).any():
+            allowed = "positive" if is_positive else "at least 0"
+            raise InputError(f"y must be {allowed} everywhere for a {quantity.replace('_', ' ')}.")
 
 
 class PredictedRows:
@@ -312,6 +325,7 @@ class PredictedRows:
     ) -> None:
         if not are_numbers(data.y) or not np.isfinite(data.y).all():
             raise InputError("y must hold finite numbers.")
+        require_targets(data.y, deviances)
         predicted = predictions(model, "predict", data)
         self.quantiles, self._deviances = quantiles_of(model), deviances
         if predicted.size != data.n_rows * len(self.quantiles):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import SimpleNamespace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,8 +29,7 @@ def normal_quantile(level: float) -> float:
 class Score(float):
     """A private score: a number with the uncertainty that noise and the draw of rows cause.
 
-    It is a float wherever one is expected. Before ``power`` it is the ratio of two noisy numbers,
-    or a noisy mean.
+    It is a float wherever one is expected. It is the ratio of two noisy numbers, or a noisy mean.
 
     Attributes
     ----------
@@ -50,8 +49,6 @@ class Score(float):
         The target of the score and its intervals, if targets or losses were clipped.
     unit : float
         Largest value of a loss, of which the square of a standard deviation may overflow, or 1.
-    power : float
-        The score is this power of the ratio: 1/2 for a root of a mean squared error, 1 for others.
     """
 
     name: str
@@ -63,22 +60,21 @@ class Score(float):
     sign: int = 1
     note: str = ""
     unit: float = 1.0
-    power: float = 1.0
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Return the score. It is nan where noise hides it: any value is in the interval of 95%.
 
         One without a least value, such as R2, is nan where noise leaves nothing to divide by.
         """
-        of = SimpleNamespace(sign=1, unit=1.0, power=1.0)
+        of = SimpleNamespace(sign=1, unit=1.0)
         vars(of).update(zip([one.name for one in fields(cls)], given, strict=False), **named)
         value = math.nan
         ends = _ratios(of.numerator, of.denominator, of.noise, normal_quantile(0.95) ** 2)
         low, high = (of.unit * end for end in ends)
         is_hidden = low <= of.limits[0] < of.limits[1] <= high and of.limits[0] > -math.inf
         if of.denominator > 0 and not is_hidden:
-            ratio = float(np.clip(of.unit * of.numerator / of.denominator, *of.limits))
-            value = of.sign * ratio**of.power
+            ratio = np.clip(of.unit * of.numerator / of.denominator, *of.limits)
+            value = of.sign * float(ratio)
         return super().__new__(cls, value)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -98,20 +94,12 @@ class Score(float):
         ratio = self.numerator / self.denominator
         above, both, below = self.noise
         std = math.sqrt(max(0.0, above - 2 * ratio * both + ratio**2 * below))
-        return self._of_power(self.unit * std / self.denominator)
+        return self.unit * std / self.denominator
 
     @property
     def sampling_std(self) -> float:
         """Standard deviation of the score from one draw of as many rows to another, an estimate."""
-        return self._of_power(self.sampling)
-
-    def _of_power(self, std: float) -> float:
-        """Return the standard deviation of a power of the ratio, to first order."""
-        if self.power == 1 or not std > 0:
-            return std
-        value = abs(self)
-        slope = self.power * value ** (1 - 1 / self.power) if value else math.inf
-        return float(min(slope * std, std**self.power))
+        return self.sampling
 
     @property
     def std_error(self) -> float:
@@ -151,8 +139,7 @@ class Score(float):
         if of == "population":
             above += (self.sampling / self.unit * self.denominator) ** 2
         ratios = _ratios(self.numerator, self.denominator, (above, both, below), width**2)
-        ends = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
-        low, high = (end**self.power for end in ends)
+        low, high = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
         return (low, high) if self.sign > 0 else (-high, -low)
 
     def __str__(self) -> str:
@@ -216,30 +203,25 @@ class ScoreMatrix:
         return f"{self.name}, std of noise {self.noise_std:.2g}:\n{np.round(self.value, 1)}"
 
 
-Entry = TypeVar("Entry")
 AnyScore = Score | ScoreMatrix
 
 
-class _ResultsByName(dict[Any, Entry]):
-    """Results by name, and what they cost together."""
-
-    def __init__(self, scores: Mapping[Any, Entry], privacy: PrivacyStatement) -> None:
-        super().__init__(scores)
-        self.privacy_ = privacy
-
-    def _head(self) -> str:
-        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
-        return f"<{type(self).__name__} at {cost}>"
-
-
-class Scores(_ResultsByName[AnyScore]):
-    """Private scores by name, and their total cost.
+class Scores(dict[Any, Any]):
+    """Private scores by name, or the scores of subgroups by their names, and the total cost.
 
     Attributes
     ----------
     privacy_ : PrivacyStatement
-        Releases, cost and assumptions.
+        Releases, cost and assumptions. All subgroups share this statement, which is charged once.
     """
+
+    def __init__(self, scores: Iterable[tuple[Any, Any]], privacy: PrivacyStatement) -> None:
+        super().__init__(scores)
+        self.privacy_ = privacy
+
+    @property
+    def _has_subgroups(self) -> bool:
+        return all(isinstance(one, Scores) for one in self.values())
 
     def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:
         """Return the scores that are numbers as a table. It needs pandas.
@@ -254,39 +236,27 @@ class Scores(_ResultsByName[AnyScore]):
         Returns
         -------
         pandas.DataFrame
-            A row for each score: the score, the ends of its interval, and the standard deviations
-            of noise and sampling.
+            A row for each score (and subgroup): the score, the ends of its interval, and the
+            standard deviations of noise and sampling.
         """
+        pandas: Any = importlib.import_module("pandas")
+        if self._has_subgroups:
+            tables = {name: scores.to_frame(level, of) for name, scores in self.items()}
+            return pandas.concat(tables, names=["subgroup", "metric"])
         numbers = {name: score for name, score in self.items() if isinstance(score, Score)}
         rows = [
             [float(one), *one.interval(level, of), one.noise_std, one.sampling_std]
             for one in numbers.values()
         ]
         columns = ["score", "low", "high", "noise_std", "sampling_std"]
-        return importlib.import_module("pandas").DataFrame(rows, list(numbers), columns)
+        return pandas.DataFrame(rows, list(numbers), columns)
 
     def __repr__(self) -> str:
-        return "\n".join([self._head(), *map(str, self.values())])
-
-
-class SubgroupScores(_ResultsByName[Scores]):
-    """Private scores of declared subgroups, by their names, and their total cost.
-
-    Attributes
-    ----------
-    privacy_ : PrivacyStatement
-        Releases, cost and assumptions. The scores of each subgroup share this statement, which is
-        charged once.
-    """
-
-    def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:
-        """Return a table like `Scores.to_frame`, whose rows have the subgroup and the metric."""
-        tables = {name: scores.to_frame(level, of) for name, scores in self.items()}
-        return importlib.import_module("pandas").concat(tables, names=["subgroup", "metric"])
-
-    def __repr__(self) -> str:
-        lines = (f"{name}: {one}" for name, scores in self.items() for one in scores.values())
-        return "\n".join([self._head(), *lines])
+        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+        lines = list(map(str, self.values()))
+        if self._has_subgroups:
+            lines = [f"{name}: {one}" for name, of in self.items() for one in of.values()]
+        return "\n".join([f"<{type(self).__name__} at {cost}>", *lines])
 
 
 # ---------------------------------------------------------------- estimates
@@ -296,9 +266,7 @@ class SubgroupScores(_ResultsByName[Scores]):
 # bounds: exact where the rows of a group are all alike, too large where they differ.
 
 UNIT = (0.0, 1.0)
-# For average precision: simulated tables, and parts of a bin. A bin has at least 1 row, or a 16th
-# of the mean of all bins, as its noisy number of rows may be 0.
-DRAWS, CELLS, FEWEST = 400, 8, 16
+DRAWS = 400  # simulated tables
 
 
 @dataclass(frozen=True)
@@ -332,8 +300,7 @@ class Metric:
     @property
     def greater_is_better(self) -> bool:
         """Whether it is a single number of which more is better."""
-        losses = mean_loss, root
-        return self.is_number and (self.sign < 0 or self.estimate not in losses)
+        return self.is_number and (self.sign < 0 or self.estimate is not mean_loss)
 
 
 @dataclass(frozen=True)
@@ -367,11 +334,6 @@ def mean_loss(name: str, metric: Metric, answers: Answers) -> Score:
     """Return the mean of losses from zero to their bound, from that of losses and their squares."""
     loss, square = metric.needs
     return _mean(name, answers, loss, answers.by_statistic[square], answers.bounds[loss])
-
-
-def root(name: str, metric: Metric, answers: Answers) -> Score:
-    """Return the root of a mean loss. Its interval is from root to root, as roots increase."""
-    return replace(mean_loss(name, metric, answers), power=0.5)
 
 
 def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: float = 1.0) -> Score:
@@ -519,17 +481,6 @@ def roc_auc(name: str, _: Metric, answers: Answers) -> Score:
     return _simulated(name, answers.by_statistic["ranking"], parts)
 
 
-def average_precision(name: str, _: Metric, answers: Answers) -> Score:
-    """Return the average precision, the area below the curve of precision against recall.
-
-    It follows from the ranking table, and nothing else is released for it. Noise and sampling
-    deviations are those of simulated tables, about the value: they contain the bias that noise
-    causes.
-    """
-    table = answers.by_statistic["ranking"]
-    return _simulated(name, table, lambda counts: (_precision(counts), np.ones(counts.shape[:-2])))
-
-
 Parts = Callable[[Array], tuple[Array, Array]]  # of tables, numerators and denominators
 
 
@@ -550,23 +501,3 @@ def _simulated(name: str, table: NoisyTable, parts: Parts) -> Score:
     ups, downs = parts(table.counts + np.sqrt(table.design * np.maximum(table.counts, 0)) * draws)
     sampling = float((ups - above / below * downs).std()) / below
     return Score(name, above, below, noise, sampling, UNIT)
-
-
-def _precision(counts: Array) -> Array:
-    """Return the average precision of tables of shape (..., 2, n_bins), lowest bin first.
-
-    The share of positives is taken to change linearly from bin to bin, and each bin is divided in
-    `CELLS` parts.
-    """
-    rows = counts.sum(axis=-2)[..., ::-1]
-    rows = np.maximum(rows, np.minimum(rows.mean(axis=-1, keepdims=True) / FEWEST, 1.0))
-    positives = counts[..., 1, ::-1]
-    share = positives / rows
-    change = np.gradient(share, axis=-1)[..., None]
-    places = (np.arange(CELLS) + 0.5) / CELLS - 0.5
-    of_rows = np.repeat(rows / CELLS, CELLS, axis=-1)
-    of_positives = (share[..., None] + change * places).reshape(of_rows.shape) * of_rows
-    until_rows = np.cumsum(of_rows, axis=-1) - of_rows / 2
-    until = np.cumsum(of_positives, axis=-1) - of_positives / 2
-    precision = until / until_rows
-    return np.asarray((of_positives * precision).sum(axis=-1) / positives.sum(axis=-1))

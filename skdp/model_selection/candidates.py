@@ -34,9 +34,11 @@ from skdp._numbers import AnyArray, Array, MatrixLike, Table, are_numbers
 from skdp._oracle import NoiseSource
 from skdp._oracle.sources.base import NUMBERED
 from skdp._oracle.sources.partitioned import Partitions
+from skdp._stages.scores import Deviance
 from skdp.accounting.pricing import LEAST_EPSILON
-from skdp.metrics import Scores, SubgroupScores
+from skdp.metrics import Scores, requests
 from skdp.metrics.evaluation import PrivateScorer
+from skdp.metrics.row_statistics import require_targets
 
 # These of scikit-learn fit each model once, on all rows as they are, and keep it. All others may
 # repeat, weight or select rows, or choose by exact scores.
@@ -56,9 +58,6 @@ MARGIN = 1e-6
 # Parameters that a search sets in each of its fits, so that no candidate may.
 DECIDED = frozenset({"epsilon", "delta", "privacy", "adjacency", "budget", "noise", "seed"})
 
-
-# Relative room for the rounding of an epsilon from a Gaussian-DP parameter: more where it is tiny.
-ROUNDING = (1e-9, 1e-7, 1e-5, 1e-3)
 TOO_SMALL = (
     "epsilon is too small next to delta={:g} to be shared by several fits and scores: less than "
     "{:g} would be left for each of them. Choose a larger epsilon, or a delta far below epsilon "
@@ -94,13 +93,10 @@ class RunBudget:
         """
         if np.isinf(self.mu):
             return float("inf")
-        each = self.mu / np.sqrt(n_fits)
-        largest = accounting.gaussian_epsilon(each, self.delta)
-        for room in ROUNDING:
-            epsilon = largest * (1 - room)
-            if epsilon >= LEAST_EPSILON and accounting.gaussian_mu(epsilon, self.delta) <= each:
-                return epsilon
-        raise ValueError(TOO_SMALL.format(self.delta, LEAST_EPSILON))
+        epsilon = accounting.gaussian_epsilon(self.mu / np.sqrt(n_fits), self.delta)
+        if epsilon < LEAST_EPSILON:
+            raise ValueError(TOO_SMALL.format(self.delta, LEAST_EPSILON))
+        return epsilon
 
     @property
     def answer(self) -> accounting.Event:
@@ -387,26 +383,28 @@ def checked(
     data: Data,
     n_train: Iterable[int],
     epsilon: float,
-    target_range: tuple[float, float] | None,
-) -> tuple[list[BaseEstimator], int]:
-    """Return the candidates with the budget of a run, and the number of outputs.
+    scoring: Mapping[str, Any],
+) -> list[BaseEstimator]:
+    """Return the candidates with the budget of a run.
 
     Raises
     ------
     ValueError
-        If a candidate or the data is refused, or a candidate costs more than a run may for one of
-        these numbers of records. Nothing is released then.
+        If a candidate, its scores or the data are refused, or a candidate costs more than a run may
+        for one of these numbers of records. Nothing is released then.
     """
     labels = public_labels(who, estimator, data.y, epsilon)
     ready = [prepared_candidate(estimator, entry, run_budget, labels) for entry in pool]
-    check_rows(who, ready, data)
     n_outputs = 1 if labels is None else len(labels)
+    names, within = scoring["metrics"], scoring["target_range"]
+    deviances = [requests.deviances_of(one, names, n_outputs, within) for one in ready]
+    check_rows(who, ready, deviances, data)
     given = {"groups": data.grouped, "sample_weight": data.weighted, "offset": data.has_offset}
     for candidate, n_records in itertools.product(ready, n_train):
         require_takes(candidate, [name for name, is_given in given.items() if is_given])
         shape = n_records, data.n_features, n_outputs
-        check_price(candidate, run_budget, shape, target_range is not None, data)
-    return ready, n_outputs
+        check_price(candidate, run_budget, shape, within is not None, data)
+    return ready
 
 
 def fitted_and_scored(
@@ -415,7 +413,7 @@ def fitted_and_scored(
     sides: Sequence[dict[str, Any]],
     draws: NoiseSource,
     **scoring: Any,
-) -> tuple[BaseEstimator, Scores | SubgroupScores]:
+) -> tuple[BaseEstimator, Scores]:
     """Fit a clone of a candidate on one side of a split, and score it on the other.
 
     Parameters
@@ -526,7 +524,9 @@ def new_seed(draws: NoiseSource) -> int:
 # ---------------------------------------------------------------- rows that candidates refuse
 
 
-def check_rows(who: str, ready: list[BaseEstimator], rows: Data) -> None:
+def check_rows(
+    who: str, ready: list[BaseEstimator], deviances: list[Mapping[str, Deviance]], rows: Data
+) -> None:
     """Raise ValueError for rows that a candidate refuses, before the charge.
 
     The steps of a pipeline are carried out, as they learn nothing, up to the first that is private:
@@ -540,11 +540,15 @@ def check_rows(who: str, ready: list[BaseEstimator], rows: Data) -> None:
                     f"step {name!r} ({type(step).__name__}) requires rows in memory, and "
                     "these are in partitions. Carry it out where your class reads them."
                 )
-    check_data(who, rows, functools.partial(_check_rows, ready))
+    check_data(who, rows, functools.partial(_check_rows, ready, deviances))
 
 
 def _check_rows(
-    ready: list[BaseEstimator], X: MatrixLike, y: AnyArray, offset: Array | None
+    ready: list[BaseEstimator],
+    deviances: list[Mapping[str, Deviance]],
+    X: MatrixLike,
+    y: AnyArray,
+    offset: Array | None,
 ) -> None:
     checked = set()
     for candidate in ready:
@@ -562,6 +566,8 @@ def _check_rows(
                 "y must be an array of numbers, which scores need. It is one of objects. "
                 "Pass y.astype(float)."
             )
+        for one in deviances:
+            require_targets(np.asarray(y), one)
     for model in map(last_step, ready):
         if is_classifier(model):
             classes = np.asarray(model.classes).tolist()

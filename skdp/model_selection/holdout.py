@@ -28,7 +28,7 @@ from skdp._oracle import noise_source
 from skdp._oracle.sources.keyed_split import PartOfPartitions
 from skdp._oracle.sources.partitioned import Partitions
 from skdp._warnings import warn
-from skdp.metrics import Scores, SubgroupScores, evaluate
+from skdp.metrics import Scores, evaluate
 from skdp.model_selection import candidates
 
 
@@ -280,7 +280,7 @@ class DPHoldout:
 
     def evaluate(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
-    ) -> Scores | SubgroupScores:
+    ) -> Scores:
         """Score a fitted model on the second part. See `skdp.metrics.evaluate`.
 
         Parameters
@@ -292,7 +292,7 @@ class DPHoldout:
 
         Returns
         -------
-        Scores or SubgroupScores
+        Scores
         """
         fixed = [name for name in ("X", "y", "sample_weight", "offset") if name in options]
         if fixed:

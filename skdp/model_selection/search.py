@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -27,21 +27,20 @@ from skdp._fitting.privacy import Privacy
 from skdp._fitting.refusals import refusing
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
 from skdp._oracle import NoiseSource, compiled
-from skdp._oracle.sources.keyed_split import PartOfPartitions, equal_sizes
+from skdp._oracle.sources.keyed_split import equal_sizes
 from skdp._oracle.sources.partitioned import Partitions
-from skdp.metrics import Score, Scores, requests
+from skdp.metrics import Score, Scores
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS, default_metric
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import scored_records
 
-POOL = 100  # candidates that are drawn from distributions, before any row is read
 SCORING = {
     kind: sorted(name for name, metric in metrics.items() if metric.greater_is_better)
     for kind, metrics in METRICS.items()
 }
 
-Space: TypeAlias = Mapping[str, object]  # values, or distributions, of parameters by name
+Space: TypeAlias = Mapping[str, object]  # values of parameters by name
 
 
 def _of_best(name: str, doc: str) -> Callable[..., Array]:
@@ -76,12 +75,9 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     estimator : estimator of skdp, or Pipeline that ends in one
         Other steps must learn nothing from rows, or learn it privately: then all private fits of a
         run share its budget. Its own epsilon, delta, adjacency and noise source are replaced.
-    param_grid : dict or list of dict, default=None
+    param_grid : dict or list of dict
         As in `sklearn.model_selection.GridSearchCV`. Runs draw from the grid with equal
         probability, with repetition.
-    param_distributions : dict or list of dict, default=None
-        In place of a grid, as in `sklearn.model_selection.RandomizedSearchCV`: 100 candidates are
-        drawn from them, before any row is read.
     epsilon : float, default=1.0
         Privacy budget of the whole search, positive.
     delta : float, default=1e-6
@@ -151,9 +147,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     )
 
     estimator: BaseEstimator
-    param_grid: Space | Sequence[Space] | None = None
+    param_grid: Space | Sequence[Space]
     _: KW_ONLY
-    param_distributions: Space | Sequence[Space] | None = None
     epsilon: float = 1.0
     delta: float = 1e-6
     n_candidates: int = 10
@@ -213,11 +208,12 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             part = parts.part_of(X, y, sample_weight, groups, offset, unit=unit)
             n_scored = scored_records(self.holdout, n_records, unit, "holdout")
             # 1. Candidates, each of them priced. The statement of the whole.
-            pool = self._pool()
+            pool: list[dict[str, object]] = list(ParameterGrid(self.param_grid))
             run_budget, cost = self._priced(n_records, unit)
-            n_train, within = n_records - n_scored, self.target_range
-            given = self.estimator, pool, run_budget, data, [n_train], self.epsilon, within
-            ready, _ = candidates.checked(who, *given)
+            n_train = n_records - n_scored
+            scoring = {"metrics": [metric], "target_range": self.target_range}
+            given = self.estimator, pool, run_budget, data, [n_train], self.epsilon
+            ready = candidates.checked(who, *given, scoring)
         # 2. One charge for all, then the runs.
         statement = replace(cost, part=part).statement()
         drawn_from = charge_fit(self, statement, rows=(part, (X, y, sample_weight, offset)))
@@ -227,7 +223,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         silent = warnings.catch_warnings(action="ignore")
         with parts.charged_as_a_whole(unit), silent, compiled.quiet():
             runs = self._runs(
-                lambda: [data.subset(one) for one in split], ready, run_budget, metric, drawn_from
+                lambda: [data.subset(one) for one in split], ready, run_budget, scoring, drawn_from
             )
             score, _, number, best = max(runs, key=lambda run: run[:2])
         # 3. The best one, and nothing of the others.
@@ -247,7 +243,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         sides: Callable[[], list[dict[str, Any]]],
         ready: list[BaseEstimator],
         run_budget: candidates.RunBudget,
-        metric: str,
+        scoring: dict[str, Any],
         drawn_from: NoiseSource,
     ) -> Iterator[tuple[float, int, int, BaseEstimator | None]]:
         """Fit and score a geometric number of candidates. One that fails is the worst.
@@ -258,7 +254,6 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             The coin breaks ties at random. It is 0 without a model, so that a run whose score is
             hidden by noise comes before one that failed.
         """
-        scoring = {"metrics": [metric], "target_range": self.target_range}
         for number in drawn_from.runs(len(ready), int(self.n_candidates)):
             coin, score, model = int(drawn_from.integers(2**62, 1)[0]), -math.inf, None
             with suppress(Exception):  # only the best run's answer is paid for: no failure shows
@@ -266,8 +261,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
                 fitted, scores = candidates.fitted_and_scored(
                     ready[number], run_budget, sides(), drawn_from, **scoring
                 )
-                value = getattr(scores[metric], "value", math.nan)
-                score, model = -math.inf if np.isnan(value) else float(value), fitted
+                (value,) = scores.values()
+                score, model = -math.inf if math.isnan(value) else float(value), fitted
             yield score, coin * (model is not None), number, model
 
     # ------------------------------------------------------------------ before any row is read
@@ -284,20 +279,6 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         allowed = f"be None or one of {', '.join(SCORING[kind])}"
         require("scoring", metric, allowed, isinstance(metric, str) and metric in SCORING[kind])
         return metric
-
-    def _pool(self) -> list[dict[str, object]]:
-        """Return the candidates, none of which depends on rows."""
-        given = [self.param_grid is not None, self.param_distributions is not None]
-        if sum(given) != 1:
-            raise ValueError(
-                "pass either param_grid or param_distributions, got "
-                f"{'both' if all(given) else 'none'}."
-            )
-        if self.param_grid is not None:
-            return list(ParameterGrid(self.param_grid))
-        seed = int(self._terms.draws()[0].integers(2**31, 1)[0])
-        with warnings.catch_warnings(action="ignore"):  # a small space has fewer than that
-            return list(ParameterSampler(self.param_distributions, POOL, random_state=seed))
 
     def plan(
         self, n_samples: int | None, n_features: int = 1, *, n_groups: int | None = None
@@ -469,96 +450,77 @@ def dp_cross_validate(
     scoring: dict[str, Any] = {"metrics": metrics, "target_range": target_range}
     payer = PrivateScorer(estimator, epsilon=epsilon, delta=delta, privacy=privacy, **scoring)
     payer._check_shared_parameters()
-    require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     with refusing(WHO):
         require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
+        require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
         # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
         beside = {"sample_weight": sample_weight, "offset": offset}
         data = candidates.rows_to_split(WHO, estimator, X, y, groups, **beside)
         require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)
-        budgets, cost = _planned(payer, int(cv), data)
+        of_fit, of_score, cost = _planned(payer, int(cv), data)
         sizes = equal_sizes(data.n_records, int(cv))
-        n_train = {data.n_records - size for size in sizes}
-        given: Any = estimator, [{}], budgets[0], data, n_train, epsilon, target_range
-        (model,), n_outputs = candidates.checked(WHO, *given)
-        requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
+        train = {data.n_records - size for size in sizes}
+        (model,) = candidates.checked(WHO, estimator, [{}], of_fit, data, train, epsilon, scoring)
         part = parts.part_of(X, y, sample_weight, groups, offset, unit=data.unit)
         statement = replace(cost, part=part).statement()
     # 2. Charge, and run.
     draws = charge_fit(payer, statement, who=WHO, rows=(part, (X, y, sample_weight, offset)))
-    models, folds = _runs(model, budgets[1], data, data.split(sizes, draws), draws, scoring)
-    for fitted in models:
-        candidates.state_whole(fitted, statement)
-    numbers = [name for name, score in folds[0].items() if isinstance(score, Score)]
-    means = {name: _mean([fold[name] for fold in folds]) for name in numbers}
-    result = CrossValidation(means, statement)
-    result.folds, result.estimators = folds, models
-    return result
-
-
-def _runs(
-    model: BaseEstimator,
-    budget: candidates.RunBudget,
-    data: Data,
-    split: list[PartOfPartitions],
-    draws: NoiseSource,
-    scoring: dict[str, Any],
-) -> tuple[tuple[BaseEstimator, ...], tuple[Any, ...]]:
-    """Return the models, each fitted on all parts but one, and their scores on that part."""
-    runs = []
+    split, runs = data.split(sizes, draws), []
     try:
         with parts.charged_as_a_whole(data.unit):
             for fold, scored in enumerate(split):
                 sides = data.subset(*split[:fold], *split[fold + 1 :]), data.subset(scored)
-                given = model, budget, sides, draws
-                runs.append(candidates.fitted_and_scored(*given, **scoring))
+                runs.append(candidates.fitted_and_scored(model, of_score, sides, draws, **scoring))
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged
         raise RuntimeError(
             f"{WHO}: a fit or a score failed with {type(reason).__name__}. The budget of this "
             "cross-validation is spent. Fit the estimator by itself, to see why."
         ) from None
     models, folds = zip(*runs, strict=True)
-    return models, folds
+    for fitted in models:
+        candidates.state_whole(fitted, statement)
+    numbers = [name for name, score in folds[0].items() if isinstance(score, Score)]
+    means = ((name, _mean([fold[name] for fold in folds])) for name in numbers)
+    result = CrossValidation(means, statement)
+    result.folds, result.estimators = folds, models
+    return result
 
 
 def _planned(
     payer: PrivateScorer, cv: int, data: Data
-) -> tuple[list[candidates.RunBudget], accounting.Cost]:
+) -> tuple[candidates.RunBudget, candidates.RunBudget, accounting.Cost]:
     """Return the budgets of each fit and of each score, and the cost of all that a record meets."""
     mu = accounting.gaussian_mu(payer.epsilon, payer.delta) * math.sqrt(1 - candidates.MARGIN)
-    terms, unit = payer._terms, data.unit
-    budgets = [
-        candidates.RunBudget(mu * math.sqrt(share), payer.delta, terms)
+    of_fit, of_score = (
+        candidates.RunBudget(mu * math.sqrt(share), payer.delta, payer._terms)
         for share in ((1 - SCORE_SHARE) / (cv - 1), SCORE_SHARE)
-    ]
-    of_fit, of_score = budgets
+    )
     releases = (
         accounting.ReleaseRecord.of("fit without a fold", of_fit.answer, cv - 1),
         accounting.ReleaseRecord.of("scores", of_score.answer),
     )
+    unit = data.unit
     assumed = (
         f"{unit.capitalize()}s were divided in {cv} folds at random. A {unit} is in {cv - 1} of "
         f"the {cv} fits and in one of the scores: these are listed.",
         "Non-private steps before the estimator learn nothing from the data. It is public that no "
         f"fit and no score fails on these {unit}s, because a failure is reported.",
     )
-    return budgets, candidates.cost_of_runs(releases, of_fit, data.n_records, unit, *assumed)
+    cost = candidates.cost_of_runs(releases, of_fit, data.n_records, unit, *assumed)
+    return of_fit, of_score, cost
 
 
-def _mean(scores: list[Any]) -> Score:
+def _mean(scores: list[Score]) -> Score:
     """Return the mean of a score over folds."""
-    first: Score = scores[0]
-    size, unit = len(scores), max(score.unit**score.power for score in scores)
+    first, size, unit = scores[0], len(scores), max(score.unit for score in scores)
     low, high = zip(*(score.limits for score in scores), strict=True)
-    notes = {score.note for score in scores}
-    return Score(
-        first.name,
-        first.sign * sum(score / unit for score in scores) / size,
-        1.0,
-        (sum((score.noise_std / unit) ** 2 for score in scores) / size**2, 0.0, 0.0),
-        math.hypot(*(score.sampling_std for score in scores)) / size,
-        (min(low) ** first.power, max(high) ** first.power),
-        first.sign,
-        first.note if len(notes) == 1 else OWN_RANGES,
-        unit,
+    return replace(
+        first,
+        numerator=first.sign * sum(score / unit for score in scores) / size,
+        denominator=1.0,
+        noise=(sum((score.noise_std / unit) ** 2 for score in scores) / size**2, 0.0, 0.0),
+        sampling=math.hypot(*(score.sampling_std for score in scores)) / size,
+        limits=(min(low), max(high)),
+        note=first.note if len({score.note for score in scores}) == 1 else OWN_RANGES,
+        unit=unit,
     )

@@ -31,7 +31,16 @@ def fitted(kind, rng):
     return plain().fit(other, labels), X, y
 
 
-class WithNullRecords(PrivateScorer):
+class Signless(PrivateScorer):
+    """Deviances are of positive targets: hostile ones lose their sign."""
+
+    def fit(self, X, y, sample_weight=None, **beside):
+        if {"mean_gamma_deviance", "d2_tweedie"} & set(np.atleast_1d(self.metrics)):
+            y = np.maximum(np.abs(y), 5e-324)
+        return super().fit(X, y, sample_weight, **beside)
+
+
+class WithNullRecords(Signless):
     """Rows have no weights: a weight of 0 stands for a null record, any other weight for a row."""
 
     def fit(self, X, y, sample_weight=None, **beside):
@@ -97,7 +106,7 @@ def test_weights(replay, rng, adjacency, grouped, kind, metrics, options, max_we
     """Hostile rows have weights of 1 and of 1e6, null records of 0."""
 
     def of(*given, privacy, **others):
-        return PrivateScorer(*given, privacy=privacy.set_params(max_weight=max_weight), **others)
+        return Signless(*given, privacy=privacy.set_params(max_weight=max_weight), **others)
 
     checked = check_groups if grouped else check
     checked(replay, kind, metrics, adjacency, rng, of=of, **options)

@@ -12,7 +12,7 @@ from sklearn import metrics as plain
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
-from skdp.metrics import SubgroupScores, evaluate
+from skdp.metrics import Scores, evaluate
 from skdp.metrics.requests import METRICS
 
 REGIONS = {"north": [0.0, 1], "south": 2, "elsewhere": None}
@@ -72,14 +72,13 @@ def test_exact_scores_of_subgroups(two_classes):
         np.testing.assert_array_equal(scores["confusion_matrix"].value, matrix)
 
 
-def test_labels_may_come_in_columns_arrays_partitions_and_blocks(two_classes):
+def test_labels_may_come_in_columns_arrays_and_partitions(two_classes):
     model, X, y = two_classes
     frame = pd.DataFrame(X, columns=list("abcd")).assign(d=X[:, 3].astype(int))
     text = np.array(["zero", "one", "two", "three", "four"])[X[:, 3].astype(int)]
     options = {"metrics": ["accuracy", "roc_auc"], "epsilon": 5.0, "privacy": seeded()}
     chosen = {"by": 3, "subgroups": REGIONS}
     named = {"north": ["zero", "one"], "south": "two", "elsewhere": None}
-    blocks = ((X[start : start + 700], y[start : start + 700]) for start in (0, 700, 1400))
     expected = evaluate(model, X, y, **options, **chosen)
     on_names = LogisticRegression().fit(frame[:500], y[:500])
     for found in (
@@ -88,7 +87,6 @@ def test_labels_may_come_in_columns_arrays_partitions_and_blocks(two_classes):
         evaluate(model, X, y, by=pd.Series(text, dtype="category"), subgroups=named, **options),
         evaluate(model, X, y, by=list(X[:, 3]), subgroups=REGIONS, **options),
         evaluate(model, skdp.data.Chunks(X, y, 700), **options, **chosen),
-        evaluate(model, blocks, **options, **chosen),
     ):
         for name, scores in expected.items():
             for metric, score in scores.items():
@@ -99,7 +97,7 @@ def test_labels_that_are_not_declared_or_missing_are_in_no_subgroup(two_classes)
     model, X, y = two_classes
     labels = X[:, 3].astype(object)
     labels[::4], labels[1::4], labels[2::4] = None, math.nan, "text"
-    metrics = ["accuracy", "roc_auc", "average_precision", "balanced_accuracy"]
+    metrics = ["accuracy", "roc_auc", "balanced_accuracy"]
     found = exact(model, X, y, metrics, by=labels, subgroups=[0, 2, "rare"])
     right = model.predict(X) == y
     assert list(found) == [0, 2, "rare"]
@@ -164,9 +162,9 @@ def test_all_subgroups_have_the_price_of_one_table(two_classes, adjacency, group
 def test_scores_of_subgroups_are_printed_and_hold_no_rows(two_classes):
     model, X, y = two_classes
     found = evaluate(model, X, y, ["accuracy", "recall", "roc_auc"], by=3, subgroups=REGIONS)
-    assert isinstance(found, SubgroupScores)
+    assert isinstance(found, Scores)
     lines = repr(found).splitlines()
-    assert lines[0].startswith("<SubgroupScores at epsilon=1")
+    assert lines[0].startswith("<Scores at epsilon=1")
     assert lines[1].startswith("north: accuracy 0.")
     assert len(lines) == 1 + 3 * len(REGIONS)
     assert len(pickle.dumps(found)) < 40_000
@@ -197,7 +195,7 @@ WRONG = {
     ],
     "by must be a column of X": [{"by": np.zeros((2000, 2))}, {"by": 0.5}],
     "neither masked nor sparse": [{"by": np.ma.masked_equal(np.arange(2000), 3)}],
-    "by have a column of X|by a column of X": [
+    "by a column of X": [
         {"X": lambda X, y: skdp.data.Chunks(X, y, 700), "y": None, "by": np.zeros(2000)}
     ],
     "cannot be hashed": [{"by": [[SECRET := "a secret"]] * 2000}],
