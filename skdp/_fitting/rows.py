@@ -226,8 +226,7 @@ def refuse_blocks(X: object) -> None:
     if isinstance(X, Iterator):
         raise ValueError(
             f"{type(X).__name__} is read once. Blocks of rows are taken by fit_blocks, whose shape "
-            "is declared, and by evaluate. For several passes collect them in files: see "
-            "skdp.data.Chunks."
+            "is declared. For several passes collect them in files: see skdp.data.Chunks."
         )
 
 

@@ -30,7 +30,7 @@ def after_runs(monkeypatch, data, script):
             raise FloatingPointError("a candidate that fails")
         model = RIDGE(alpha)
         model.coef_, model.intercept_ = np.full(5, alpha), 0.0
-        return model, {"r2": SimpleNamespace(value=score)}
+        return model, {"r2": score}
 
     def integers(high, size):
         if high == 3:  # the number of a candidate
