@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import warnings
 from collections.abc import Callable, Hashable
@@ -28,7 +27,6 @@ from skdp._fitting.targets import Targets
 from skdp._numbers import AnyArray, AnyType, Table
 from skdp._oracle import (
     NoiseSource,
-    Plan,
     Public,
     Solution,
     compiled,
@@ -42,22 +40,8 @@ from skdp._oracle.sources.row_blocks import canonical, row_parts
 from skdp._stages.sequence import Prepared
 from skdp._version import DOCUMENTATION, __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
-from skdp.accounting.statement import release_lines
 from skdp.objective import Problem, SquaredError
 from skdp.solvers import get_solver
-
-# What `verbose` says of releases. Of others it says their kind.
-STEPS = {
-    "magnitudes": "estimating ranges of columns",
-    "histograms": "estimating ranges of columns",
-    "table": "estimating ranges of columns",
-    "gram": "estimating second moments",
-    "hessian": "estimating curvature",
-    "gradient": "stepping along gradients",
-    "tails": "estimating tails of targets",
-    "calibration": "calibrating predictions",
-}
-
 
 # Parameters that no plan depends on.
 NOT_PLANNED = frozenset({"verbose"})
@@ -66,43 +50,6 @@ NOT_PLANNED = frozenset({"verbose"})
 # share theirs. The oldest goes first.
 MAX_PLANS = 64
 _plans: dict[Hashable, Prepared] = {}
-
-
-class Progress:
-    """Prints each step of a fit, by the kinds of its releases, or shows them in a bar of tqdm.
-
-    It sees neither rows nor answers.
-
-    Parameters
-    ----------
-    who : str
-    plan : Plan
-    """
-
-    def __init__(self, who: str, plan: Plan) -> None:
-        self._who, self._seen = who, dict[str, None]()
-        self._n_steps = len({self._step(entry.kind) for entry in plan.entries})
-        self._bar = None
-        if importlib.util.find_spec("tqdm") is not None:
-            total = None if plan.adaptive else sum(entry.count for entry in plan.entries)
-            self._bar = importlib.import_module("tqdm").tqdm(total=total)
-
-    def released(self, kind: str) -> None:
-        """Show the step that a release of this kind is part of."""
-        step = self._step(kind)
-        is_first = step not in self._seen
-        self._seen[step] = None
-        of = max(self._n_steps, len(self._seen))
-        text = f"[{self._who}] {step}, {len(self._seen)} of {of}"
-        if self._bar is not None:
-            self._bar.set_description(text)
-            self._bar.update()
-        elif is_first:
-            print(text)
-
-    @staticmethod
-    def _step(kind: str) -> str:
-        return STEPS.get(kind, f"estimating {kind.replace('_', ' ')}")
 
 
 # Attribute of an estimator that was pickled inside blocks of budgets: their identities.
@@ -408,15 +355,7 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
     assumptions = *resampled, *model._assumptions(prepared), *data.assumptions
     cost = plan.cost(public, assumptions, source)
     statement = cost.statement()
-    if statement.releases and not public.grouped:
-        surroundings.refuse_groups_of_others(model._who)
     parts.require_charged_unit(model._who, public.unit)
-    if getattr(model, "verbose", 0) > 1:
-        for line in release_lines(statement.releases, statement.unit):
-            print(
-                f"[{model._who}] {line}, epsilon {statement.epsilon:.4g}, "
-                f"accountant {statement.accountant}"
-            )
     n_passes = sum(record.count for record in statement.releases)
     compiled.prepare(n_passes * public.n_rows * public.n_parameters * public.n_outputs)
     return Fit(data, prepared, replace(cost, part=data.part).statement())
@@ -503,8 +442,14 @@ def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: Noise
     plan, public, problem = prepared.plan, prepared.public, prepared.problem
     # A fit without a solver makes no choices of its own.
     rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
-    is_shown = getattr(model, "verbose", 0) and not parts.is_charged()
-    on_release = Progress(model._who, plan).released if is_shown else None
+    shown: set[str] = set()
+
+    def show(kind: str) -> None:
+        if kind not in shown:
+            print(f"[{model._who}] release: {kind}")
+        shown.add(kind)
+
+    on_release = show if getattr(model, "verbose", 0) and not parts.is_charged() else None
     solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
     user_warnings.warn_unless_converged(model._who, solution, public)
     source.finish()

@@ -75,7 +75,7 @@ privacy : Privacy or None
     Neighbouring relation, shared budget and source of noise, as a `Privacy` object. None means its
     defaults.
 verbose : int
-    1: show each step, in a bar if tqdm is installed. 2: also print the plan before.
+    Above 0: print the kinds of releases as the fit reaches them.
 
 coefficients
 ------------
