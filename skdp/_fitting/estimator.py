@@ -191,7 +191,7 @@ class PrivateEstimator(BaseEstimator):
         # Rows, oracle and generators end here.
         self._keep(solution, fit)
         if stated is not fit.statement:
-            self.privacy_ = replace(stated, expectations=self.privacy_.expectations)
+            self.privacy_ = stated
         return self
 
     def _read_targets(self, y: AnyArray, dtype: AnyType) -> Targets:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp._numbers import Array, Mask, Table, counted, listed
-from skdp._oracle import Plan, Public, Scaling, Solution
-from skdp._stages.calibration import SKEWED
+from skdp._numbers import Mask, Table, counted, listed
+from skdp._oracle import Plan, Public, Solution
 from skdp._stages.inference import InferenceStage
 from skdp._stages.inference_bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp._stages.scaling.stage import ScalingStage
@@ -34,12 +33,6 @@ HALF, TENTH = 0.5, 0.1
 KINDS = {"real": "regression", "nonnegative": "log link", "label": "two classes"}
 MEASURED_LOSSES = {"squared_error": "regression", "tweedie_log": "log link"}
 MEASURED_LOSSES |= {"logistic": "two classes", "multinomial": "more classes"}
-# Fits with other losses, and those whose figures are stated in their place.
-UNMEASURED_LOSSES = {
-    "huber": ("Huber", "least squares"),
-    "smoothed_pinball": ("Quantile", "least squares"),
-    "smoothed_hinge": ("Hinge", "logistic regression"),
-}
 LEAST_ROWS = 50  # below so few rows no median is stated
 
 # Names of columns that identify a person: "patient_id", "MRN", "NHS number", "customerNo".
@@ -181,14 +174,6 @@ def warn_about_scored_rows(who: str) -> None:
     )
 
 
-def warn_about_row_counts(who: str, public: Public, rows_per_group: float | None) -> None:
-    """Warn that a guess of the rows per group has no effect on a fit."""
-    if rows_per_group is None or rows_per_group <= 1 or public.clips_means:
-        return
-    reason = "solver, unlike 'gd', clips single rows" if public.grouped else "fit has no groups"
-    warn(f"{who}: rows_per_group={rows_per_group:g} has no effect, as this {reason}.", UserWarning)
-
-
 def warn_unless_converged(who: str, solution: Solution, public: Public) -> None:
     """Warn if a fit without noise ended before its minimum, by gradients that were answered.
 
@@ -205,17 +190,6 @@ def warn_unless_converged(who: str, solution: Solution, public: Public) -> None:
         "nearly follow from others, or raise max_iter.",
         ConvergenceWarning,
     )
-
-
-def warn_about_export(who: str, has_limits: bool) -> None:
-    """Warn that a linear model predicts some rows otherwise than the one that it is made of."""
-    if has_limits:
-        warn(
-            f"{who}: to_sklearn() returns a model that is linear everywhere. This one clips "
-            "columns and shrinks long rows, so rows beyond these limits get other predictions. "
-            "Clip columns first: np.clip(X, scaling_.columns.low, scaling_.columns.high).",
-            UserWarning,
-        )
 
 
 # ---------------------------------------------------------------- loss of a default fit
@@ -321,49 +295,34 @@ def rows_for(share: float, signal: float, n_rows: int, kind: str) -> int:
     return int(max(2, math.ceil(wanted / 10**digits) * 10**digits))
 
 
-def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str, ...]:
+def expectations(prepared: Prepared) -> tuple[str, ...]:
     """Return the expected loss of a default fit and the rows that it needs, in sentences.
 
-    All of it follows from the budget, the shape of X and, after a fit, the estimated skewness of
-    the targets.
+    All of it follows from the budget and the shape of X.
     """
     public, problem = prepared.public, prepared.problem
-    kind = MEASURED_LOSSES.get(problem.loss.name, KINDS.get(problem.loss.targets))
+    kind = _kind(prepared)
     if kind is None or not public.is_noisy:
         return ()
     if public.is_pure:
         return ("No loss is predicted with delta=0, as such fits were not measured.",)
     facts = {
+        "this loss": problem.loss.name not in MEASURED_LOSSES,
         "this penalty or constraint": not {"unconstrained", "smooth_penalty"} <= problem.provides,
         "groups": public.grouped,
     }
     unlike = " and ".join(name for name, is_so in facts.items() if is_so)
     signal = signal_to_noise(public, prepared.plan)
     score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
-    alike, others = "data sets", ""
-    if kind == "regression" and skewness is not None and np.abs(skewness).max() > SKEWED:
-        kind, alike = "skewed regression", "data sets whose targets have a skewness above 2"
-        others = " The histogram of these targets suggests such a skewness."
-    elif kind == "regression":
-        alike = "data sets whose targets have no long tail"
-        skewed = _interval("skewed regression", signal)
-        others = " This assumes a skewness of at most 2. With more skewed targets, such as counts "
-        others += f"and costs, 80% of the fits lose between {skewed}."
-    if problem.loss.name in UNMEASURED_LOSSES:
-        others += " {} fits were not measured. These figures are for {}.".format(
-            *UNMEASURED_LOSSES[problem.loss.name]
+    others = ""
+    if kind == "regression":
+        others = (
+            " This assumes a skewness of the targets of at most 2. With more skewed targets, such "
+            "as counts and costs, 80% of the fits lose between "
+            f"{_interval('skewed regression', signal)}."
         )
     if unlike:
         others += f" Fits with {unlike} were not measured. These figures are of fits without them."
-    of_means = {"real", "nonnegative"} if problem.loss.name in MEASURED_LOSSES else set()
-    is_skewed = skewness is None or np.abs(skewness).max() > SKEWED
-    if problem.loss.targets in of_means and public.target_bound is None and is_skewed:
-        others += (
-            " Mean predictions of skewed targets, such as costs, are about 5% too low, and up to "
-            "18% with very heavy tails."
-        )
-        if problem.loss.targets == "real":
-            others += " A declared range, scaling=PublicRange(target=(low, high)), avoids this."
     half = max(expected_loss(kind, signal)[1], LEAST_LOSS)  # less counts as 0 there
     median = ("at least " if half == MOST_LOSS else "no more than ") + _percent(half)
     needed = {one: rows_for(one, signal, public.n_rows, kind) for one in (HALF, TENTH)}
@@ -375,19 +334,17 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
     return (
         f"Signal over noise, mu n / p, is {signal:.3g} for {counted(public.n_rows, public.unit)} "
         f"and {counted(public.n_parameters, 'parameter')}. At this figure, half of the "
-        f"default fits to other {alike} lose {median} of the non-private model's improvement over "
-        f"a baseline, in {score}. 80% of them lose between {_interval(kind, signal)}. (A loss of "
-        f"100% is as bad as the baseline.){others}",
+        f"default fits to other data sets lose {median} of the non-private model's improvement "
+        f"over a baseline, in {score}. 80% of them lose between {_interval(kind, signal)}. (A loss "
+        f"of 100% is as bad as the baseline.){others}",
         *([f"The median loss is {medians}."] if medians else []),
     )
 
 
-def expectations_after(prepared: Prepared, scaling: Scaling | None) -> tuple[str, ...]:
-    """Return the expected loss of a fit that estimated the skewness of its targets."""
-    targets = None if scaling is None else scaling.targets
-    if targets is None or targets.skewness is None or inference_expectation(prepared) is not None:
-        return ()
-    return expectations(prepared, targets.skewness)
+def _kind(prepared: Prepared) -> str | None:
+    """Return the kind of the measured fits that a fit is alike, None if none is."""
+    loss = prepared.problem.loss
+    return MEASURED_LOSSES.get(loss.name, KINDS.get(loss.targets))
 
 
 def _interval(kind: str, signal: float) -> str:
@@ -407,8 +364,7 @@ def warn_about_noise(who: str, prepared: Prepared) -> None:
     All figures are public.
     """
     plan, public, problem = prepared.plan, prepared.public, prepared.problem
-    alike = KINDS.get(problem.loss.targets)
-    kind, unit = MEASURED_LOSSES.get(problem.loss.name, alike), f"{public.unit}s"
+    kind, unit = _kind(prepared), f"{public.unit}s"
     # Nothing else was measured, and in a small set noise may count for less.
     if plan.calibration.scale == 0 or kind is None or "unconstrained" not in problem.provides:
         return
@@ -427,7 +383,9 @@ def warn_about_noise(who: str, prepared: Prepared) -> None:
             f"{counted(public.n_rows, public.unit)}: do not expect better "
             f"predictions than a baseline's. {advice}"
         )
-    elif alike == "two classes" and hopeless(alike, signal * n_parameters / public.n_outputs):
+    elif problem.loss.targets == "label" and hopeless(
+        KINDS["label"], signal * n_parameters / public.n_outputs
+    ):
         what = (
             f"learn {public.n_outputs} classes from {counted(public.n_rows, public.unit)}, as each "
             "class has parameters of its own. If the labels are numbers to be predicted, use a "

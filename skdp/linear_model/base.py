@@ -138,7 +138,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         user_warnings.warn_about_inference(who, prepared)
         user_warnings.warn_about_units(who, self._scaling_word, prepared)
         user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
-        user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
     @without_types
     def fit(
@@ -359,9 +358,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         self.offset_fitted_ = public.has_offset
         self.privacy_ = fit.statement
         fit.data.keep_columns(self)
-        if self.solver == "auto" and not self._given():
-            expected = user_warnings.expectations_after(prepared, solution.scaling)
-            self.privacy_ = replace(fit.statement, expectations=expected)
 
     def coefficients(self) -> Table:
         """Return the coefficients as a table, largest effect first. It needs pandas.
@@ -427,11 +423,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             regressors are clipped to ``prediction_range_``. Rows like most others get the same
             prediction either way.
 
-        Warns
-        -----
-        UserWarning
-            If this model clips, so that some rows get other predictions.
-
         Examples
         --------
         >>> from sklearn.datasets import load_iris
@@ -443,8 +434,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         ('LogisticRegression', (3, 4))
         """
         check_is_fitted(self, "coef_")
-        has_limits = self.scaling_ is not None or self.row_bound_ is not None
-        user_warnings.warn_about_export(self._who, has_limits and not self.fixed_effects)
         plain = self._plain_model()
         plain.coef_, plain.intercept_ = self.coef_.copy(), np.copy(self.intercept_)[()]
         plain.n_features_in_ = self.n_features_in_
