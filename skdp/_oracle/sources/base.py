@@ -114,12 +114,9 @@ class RepeatableSource(Source):
     ----------
     last_counts : tuple or None
         The latest histograms and their request: as private as the rows.
-    last_total : tuple or None
-        The latest statistic, its context and its value without noise: as private as the rows.
     """
 
     last_counts: tuple[tuple[AnyArray | float, ...], AnyArray] | None = None
-    last_total: tuple[object, object, AnyArray] | None = None
 
     @abstractmethod
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Any, ...] = ()) -> Any:
