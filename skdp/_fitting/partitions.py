@@ -111,10 +111,6 @@ class MappedPartitions(Partitions):
         """Run the task on each partition once it is mapped."""
         return self._partitions.run(MappedTask(self._mapping, task), spread)
 
-    def kept(self, task: Task) -> Partitions | None:
-        """Return partitions of a task's result for each mapped partition, or None."""
-        return self._partitions.kept(MappedTask(self._mapping, task))
-
 
 def transforms_partitions(transformer: Class) -> Class:
     """Let a class of transformers return partitions for partitions, mapped in every pass.
@@ -173,7 +169,7 @@ def as_partitions(X: Table, **beside: Any) -> Partitions:
 
 
 class DaskPartitions(Partitions):
-    """Partitions of dask collections, kept by the workers from the first pass on.
+    """Partitions of dask collections, whose rows the workers keep for all passes.
 
     Parameters
     ----------
@@ -211,13 +207,6 @@ class DaskPartitions(Partitions):
         # Rows are lost with the worker that has them, and made again from the graph.
         self._held = self._client.compute(together)
 
-    def kept(self, task: Task) -> DaskPartitions:
-        """Return partitions of the results of a task, held by the workers."""
-        other = object.__new__(DaskPartitions)
-        other._client = self._client
-        other._held = self._client.map(_kept, self._held, task=task, pure=False)
-        return other
-
     def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
         """Submit one task for each partition. Answers come in the partitions' order."""
         answers = self._client.map(_run, self._held, task=task, pure=False)
@@ -229,10 +218,6 @@ class DaskPartitions(Partitions):
 
 def _run(columns: dict[str, Any], task: Task) -> Any:
     return task(**columns)
-
-
-def _kept(columns: dict[str, Any], task: Task) -> dict[str, Any]:
-    return {"held": task(**columns)}
 
 
 def blocks_of(collection: Table) -> list[Any]:

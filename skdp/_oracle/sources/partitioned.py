@@ -56,15 +56,6 @@ class Partitions(ABC):
             Maps a function over threads of this process, for partitions that are read by it.
         """
 
-    def kept(self, task: Task) -> "Partitions | None":
-        """Return partitions of a task's result for each, stored with the rows, or None.
-
-        Passes over them get that in place of all else. It is made again where it is lost,
-        and dropped with the last reference to these partitions. None: nothing is held, and rows
-        are prepared in every pass.
-        """
-        return None
-
 
 def answers(
     partitions: Partitions, task: Task, so_far: str, spread: Map = map
@@ -168,34 +159,18 @@ class SumTask:
     by_group: bool = False
     uses_loops: bool = field(default_factory=compiled.is_active)
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        rows = PartitionRows(*given, **named)
-        return self._answer(lambda: self._sum(self._prepared(rows)))
-
-    @staticmethod
-    def _answer(work: Callable[[], Any]) -> Any:
-        """Return the result of work on rows, or what says why there is none."""
+    def __call__(self, *given: Any, **named: Any) -> PartitionSum | Failure:
         try:
             with np.errstate(all="ignore"):
-                return work()
+                return self._sum(PartitionRows(*given, **named))
         except ValueError as refusal:  # by `read`, which quotes no cell
             return Failure(str(refusal))
         except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def keep(self, *given: Any, **named: Any) -> Any:
-        """Return a partition's records, to be held for all passes."""
-        rows = PartitionRows(*given, **named)
-        return self._answer(lambda: HeldRecords(self, rows, self._prepared(rows, copies=True)))
-
-    def of_held(self, held: Any) -> Any:
-        """Return the sum over a partition's records, or why they could not be prepared."""
-        return held if isinstance(held, Failure) else self._answer(lambda: self._sum(held.source))
-
-    def _prepared(self, given: PartitionRows, copies: bool = False) -> MemorySource | None:
-        """Return records and their groups. ``copies`` standardises few rows once, in a copy."""
+    def _sum(self, given: PartitionRows) -> PartitionSum:
         if given.is_empty:
-            return None
+            return PartitionSum(0, None)
         beside = given.sample_weight, given.groups, given.offset
         X, targets, weights, codes = self.read(given.X, given.y, *beside)
         # A group adds here what it adds to a sum over all groups at once, so it keeps to the same
@@ -204,11 +179,7 @@ class SumTask:
         groups = None if codes is None else Groups.of(codes, int(codes.max()) + 1, self.n_records)
         no_norms = Records(X, targets, weights, None, np.empty(0), self.constant)
         source = MemorySource(no_norms, groups=groups)
-        return source.transformed(self.scaling, self.row_bound, copies and codes is None)
-
-    def _sum(self, source: MemorySource | None) -> PartitionSum:
-        if source is None:
-            return PartitionSum(0, None)
+        source = source.transformed(self.scaling, self.row_bound, copies=False)
         assert self.function is not None
         if self.uses_loops:
             compiled.load()
@@ -216,28 +187,6 @@ class SumTask:
         total = source.total_over_groups if self.by_group else source.total
         value = total(self.function, *self.arguments, rows=vectors)
         return PartitionSum(source.n_rows, value)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class HeldRecords:
-    """Records of a partition, kept where its rows are.
-
-    Sent elsewhere, it is the partition itself that goes, to be prepared there.
-
-    Attributes
-    ----------
-    task : SumTask
-    partition : PartitionRows
-    source : MemorySource or None
-        None without rows.
-    """
-
-    task: SumTask
-    partition: PartitionRows
-    source: MemorySource | None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.task.keep, tuple(vars(self.partition).values())
 
 
 class PartitionedSource(base.RepeatableSource):
@@ -269,8 +218,6 @@ class PartitionedSource(base.RepeatableSource):
         self._sizes, self._starts = list(sizes), [0] * len(sizes) if starts is None else starts
         self.n_rows = sum(sizes)
         self._task = replace(task, n_records=self.n_rows)
-        self._held: Partitions | None = None
-        self._is_first = True
 
     def _with(self, sizes: Sequence[int] | None = None, **changes: Any) -> "PartitionedSource":
         """Return the same partitions with changes of the task."""
@@ -294,11 +241,8 @@ class PartitionedSource(base.RepeatableSource):
         return base.added_in_pairs(self._sums(replace(self._task, **of_pass)))
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
-        if self._is_first:
-            self._held, self._is_first = self._partitions.kept(self._task.keep), False
-        sizes, partitions = [], self._held or self._partitions
-        of_one = task if self._held is None else task.of_held
-        for result in answers(partitions, of_one, SPENT, self._spread):
+        sizes = []
+        for result in answers(self._partitions, task, SPENT, self._spread):
             if isinstance(result, Failure):
                 message = result.message.removesuffix(SPENT).removesuffix("Nothing was released.")
                 raise ValueError(f"{message.strip()} {SPENT}")

@@ -44,28 +44,6 @@ def test_noise_on_a_grid_beyond_float64_is_refused(mechanism, bound):
         mechanism.std(contribution, 1.0)
 
 
-def test_a_statistic_that_several_releases_are_of_is_computed_once(rng, monkeypatch):
-    """Each has noise of its own; neither another statistic nor another context has its answer."""
-    X = rng.standard_normal((50, 3))
-    rows = MemorySource.of(X, X[:, :1].copy(), constant=0.0)
-    computed, total = [], GradientSum.total
-    monkeypatch.setattr(
-        GradientSum, "total", lambda *given: computed.append(given[0]) or total(*given)
-    )
-    noisy, exact = (PublicContext(PUBLIC, PROBLEM, scale) for scale in (2.0, 0.0))
-    release, other = gradient_release(), gradient_release(0.5)
-    answers = [release.answer(rows, noisy, noise_source(None)) for _ in range(2)]
-    assert len(computed) == 1
-    assert (answers[0] != answers[1]).all()
-    plain = release.answer(rows, exact, noise_source(None))
-    plain *= 2.0  # an answer is the user's
-    again = release.answer(rows, exact, noise_source(None))
-    np.testing.assert_array_equal(again, plain / 2.0)
-    assert len(computed) == 2
-    assert (other.answer(rows, exact, noise_source(None)) != again).all()
-    assert computed[2] is other.statistic
-
-
 @pytest.mark.parametrize("clip_norm", [1e-100, 1e100])
 def test_noise_at_the_limits_of_the_clip_is_as_large_as_it_says(clip_norm, rng):
     X = rng.standard_normal((50, 3))
