@@ -31,7 +31,6 @@ import skdp
 from benchmarks import results_file
 from skdp import SeededNoiseWarning
 from skdp.metrics import evaluate
-from skdp.metrics.scores import ScoreMatrix
 
 LEVEL, BAND = 0.95, (0.93, 0.97)  # of intervals; the coverage that is aimed at
 ROWS = {"rows": (500, 3_000, 30_000), "population": (300, 5_000)}
@@ -39,12 +38,11 @@ POPULATION, TRAINING = 1_000_000, 3_000  # rows that stand for the population; t
 EPSILONS = (1.0, 0.3, 3.0)
 # Offsets of the margins of classes, which make them rare.
 CLASSES = {"even": (0.0,), "rare": (-3.0,), "very rare": (-5.0,), "three": (0.0, -1.0, -3.0)}
-OF_ALL = ("accuracy", "balanced_accuracy", "confusion_matrix", "log_loss")
+OF_ALL = ("accuracy", "log_loss")
 OF_TWO = (
-    *OF_ALL, "precision", "recall", "f1", "brier_score_loss", "roc_auc",
+    *OF_ALL, "precision", "recall", "f1", "roc_auc",
 )  # fmt: skip
 OF_NUMBERS = ("r2", "mean_squared_error", "mean_absolute_error")
-WITHOUT_SAMPLING = ("confusion_matrix",)  # no such intervals
 # Errors by the name of the targets, and the range that targets are cut to.
 ERRORS = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -62,9 +60,7 @@ KINDS = {
         **dict.fromkeys(("normal", "skewed"), OF_NUMBERS),
     },
     "population": {
-        **dict.fromkeys(
-            ("even", "rare"), tuple(name for name in OF_TWO if name not in WITHOUT_SAMPLING)
-        ),
+        **dict.fromkeys(("even", "rare"), OF_TWO),
         **dict.fromkeys(TARGETS, OF_NUMBERS),
     },
 }  # fmt: skip
@@ -109,18 +105,13 @@ def exact(model, X, y, name: str, options):
     """Return the exact score of these rows, one of a ranking without bins."""
     if name == "roc_auc":
         return plain.roc_auc_score(y, model.predict_proba(X)[:, 1])
-    if name == "confusion_matrix":
-        return plain.confusion_matrix(y, model.predict(X))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", skdp.PrivacyWarning)
         return evaluate(model, X, y, name, epsilon=math.inf, **options)[name].value
 
 
 def held(score, truth, of):
-    """Which intervals hold the truth, and which say nothing, entry by entry."""
-    if isinstance(score, ScoreMatrix):
-        low, high = score.interval(LEVEL)
-        return ((low <= truth) & (truth <= high)).ravel(), np.zeros(truth.size, dtype=bool)
+    """Which intervals hold the truth, and which say nothing."""
     (low, high), limits = score.interval(LEVEL, of), score.limits
     return np.array([low <= truth <= high]), np.array([low <= min(limits) and high >= max(limits)])
 

@@ -89,7 +89,6 @@ TASKS = {
     ),
     "Split and score": (
         "DPHoldout", "dp_train_test_split", "evaluate", "Scores", "Score",
-        "ScoreMatrix",
     ),
     "Price and budget": (
         "total_privacy", "privacy_of", "PrivacyBudget", "PrivacyStatement", "Privacy",

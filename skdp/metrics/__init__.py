@@ -1,6 +1,6 @@
 """Score fitted models on private rows."""
 
 from skdp.metrics.evaluation import evaluate
-from skdp.metrics.scores import Score, ScoreMatrix, Scores
+from skdp.metrics.scores import Score, Scores
 
-__all__ = ["Score", "ScoreMatrix", "Scores", "evaluate"]
+__all__ = ["Score", "Scores", "evaluate"]

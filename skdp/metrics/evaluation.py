@@ -73,10 +73,10 @@ def evaluate(
     y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
-        Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
-        "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"). For two
-        classes also "precision", "recall", "f1", "roc_auc" and "neg_brier_score" (or
-        "brier_score_loss"). For regressors "r2",
+        Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default) and
+        "neg_log_loss" (or "log_loss"). For two classes also "precision", "recall", "f1" and
+        "roc_auc". The recall of each of several classes is the accuracy ``by=y``. For regressors
+        "r2",
         "d2_tweedie" of the model's ``power`` (R2 if it has none), "neg_mean_squared_error",
         "neg_mean_absolute_error", "neg_mean_poisson_deviance",
         "neg_mean_gamma_deviance" and "neg_mean_pinball_loss" (or without ``neg_``). The default is
@@ -146,7 +146,7 @@ def evaluate(
     group, so that its predictions for one group do not depend on the rows of others.
 
     With ``sample_weight``, a score is a ratio of weighted sums, both of them noisy, and its
-    interval allows for that. A confusion matrix has sums of weights. Except for R2 and D2, standard
+    interval allows for that. Except for R2 and D2, standard
     errors of sampling assume that weights are independent of losses (Kish 1965). A group counts as
     the mean of the weights of its rows.
 

@@ -25,7 +25,7 @@ from skdp._stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreSt
 from skdp.metrics import row_statistics
 from skdp.metrics import scores as estimates
 from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
-from skdp.metrics.scores import Answers, AnyScore, Metric, Score
+from skdp.metrics.scores import Answers, Metric, Score
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
 # a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
@@ -38,7 +38,6 @@ SQUARE = 0.1
 TOTAL, TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS = 0.5, 0.02, 0.02
 # R2 and D2 cannot be compared between subgroups.
 EXPLAINED = ("r2", "d2_tweedie")
-OF_PROBABILITIES = ("log_loss", "brier")
 
 
 # ---------------------------------------------------------------- the metrics
@@ -51,13 +50,13 @@ def _losses(loss: str, *names: str, square: str = "", of_two: bool = False) -> d
     """Return a mean loss by its names. Those that begin with "neg_" have the other sign."""
     needs = {loss: 1 - SQUARE, square or f"{loss} squared": SQUARE}
     return {
-        name: Metric(loss, estimates.mean_loss, needs, sign, of_two=of_two)
+        name: Metric(loss, estimates.mean_loss, needs, sign)
         for sign, name in zip((1, -1), names or (f"mean_{loss}", f"neg_mean_{loss}"), strict=True)
     }
 
 
-def _of_labels(name: str, estimate: Any = estimates.of_second_class, **facts: bool) -> Metric:
-    return Metric(name, estimate, {"labels": 1.0}, **facts)
+def _of_second_class(name: str) -> Metric:
+    return Metric(name, estimates.of_second_class, {"labels": 1.0}, of_two=True)
 
 
 def _explained(name: str, **needs: float) -> Metric:
@@ -67,13 +66,8 @@ def _explained(name: str, **needs: float) -> Metric:
 # Noise is drawn in the order of the table.
 METRICS: dict[str, Metrics] = {
     "classifier": {
-        "accuracy": _of_labels("accuracy", estimates.accuracy),
-        "balanced_accuracy": _of_labels("balanced_accuracy", estimates.balanced_accuracy),
-        "confusion_matrix": _of_labels("confusion_matrix", estimates.confusion, is_number=False),
-        "precision": _of_labels("precision", of_two=True),
-        "recall": _of_labels("recall", of_two=True),
-        "f1": _of_labels("f1", of_two=True),
-        **_losses("brier", "brier_score_loss", "neg_brier_score", of_two=True),
+        "accuracy": Metric("accuracy", estimates.accuracy, {"labels": 1.0}),
+        **{name: _of_second_class(name) for name in ("precision", "recall", "f1")},
         **_losses("log_loss", "log_loss", "neg_log_loss"),
         "roc_auc": Metric(
             "roc_auc", estimates.roc_auc, {"ranking": 1.0, "classes": 0.0}, of_two=True
@@ -147,7 +141,7 @@ def metrics_by_name(
     for name in names:
         if n_classes != 2 and known[name].of_two:
             raise ValueError(f"{name!r} is for two classes. This model has {n_classes}.")
-        if known[name].quantity in OF_PROBABILITIES and not hasattr(model, "predict_proba"):
+        if known[name].quantity == "log_loss" and not hasattr(model, "predict_proba"):
             kind = type(model).__name__
             raise ValueError(f"{name!r} needs probabilities, and {kind} has no predict_proba.")
         if by_subgroup and name in EXPLAINED:
@@ -201,15 +195,10 @@ class ScoreRequest:
         return {metric.quantity for metric in self.metrics.values()}
 
     @property
-    def labels(self) -> tuple[str, int]:
-        """Statistic of predicted labels, and its number of cells. 0 for one with a mean."""
-        quantities = {one.quantity for one in self.metrics.values() if "labels" in one.needs}
-        n_classes = len(self.classes)
-        if quantities == {"accuracy"}:
-            return "correct", 0
-        if n_classes == 2 or "confusion_matrix" in quantities:
-            return "cells", n_classes**2
-        return "hits", 2 * n_classes
+    def labels(self) -> str:
+        """Statistic of predicted labels: right or not, or the pair of true and predicted class."""
+        of_labels = {one.quantity for one in self.metrics.values() if "labels" in one.needs}
+        return "correct" if of_labels == {"accuracy"} else "cells"
 
     @cached_property
     def weights(self) -> dict[str, float]:
@@ -217,7 +206,7 @@ class ScoreRequest:
         weights: dict[str, float] = {}
         for metric in METRICS["classifier" if len(self.classes) else "regressor"].values():
             for name, weight in metric.needs.items() if metric.quantity in self.quantities else ():
-                own = self.labels[0] if name == "labels" else name
+                own = self.labels if name == "labels" else name
                 weights[own] = max(weight, weights.get(own, 0.0))
         return weights
 
@@ -255,11 +244,10 @@ class ScoreRequest:
 
         ``weighted`` says whether rows have weights, whose sum is released as well.
         """
-        (labels, n_cells), groups, columns = self.labels, self.subgroups, self.columns
+        groups, columns = self.subgroups, self.columns
         totals = 0.0, 0.0
         if weighted:
-            of_tables = {"ranking", "classes", *[labels] * (n_cells > 0)}
-            is_divided = groups is None and not of_tables.issuperset(columns)
+            is_divided = groups is None and not {"ranking", "classes", "cells"}.issuperset(columns)
             totals = TOTAL if is_divided else TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS
         total = sum(self.weights.values()) + sum(totals)
         shares = {name: weight / total for name, weight in self.weights.items() if weight > 0}
@@ -267,8 +255,8 @@ class ScoreRequest:
         if "ranking" in shares:
             places = columns.index("ranking"), columns.index("classes")
             ranking = *places, shares.pop("ranking")
-        if n_cells and labels in shares:
-            tables = [(labels, columns.index(labels), n_cells, shares.pop(labels))]
+        if "cells" in shares:
+            tables = [("cells", columns.index("cells"), 4, shares.pop("cells"))]
         for quantity in sorted(self.quantities.intersection(EXPLAINED)):
             *needed, last = METRICS["regressor"][quantity].needs
             several = tuple(map(columns.index, needed))
@@ -285,7 +273,7 @@ class ScoreRequest:
 
     def scores(
         self, released: Mapping[str, Any], weights: Weights | None
-    ) -> list[dict[str, AnyScore]]:
+    ) -> list[dict[str, Score]]:
         """Return the scores, by name, of all records, or of those of each declared subgroup.
 
         Parameters
@@ -308,12 +296,10 @@ class ScoreRequest:
             answers = Answers(of, totals, unit, self.bounds, self.classes)
             scores = {}
             for name, metric in self.metrics.items():
+                of_what = [*filter(None, [self.notes.get(metric.quantity)]), *clipped]
+                note = f"of {' and '.join(of_what)}" if of_what else ""
                 score = metric.estimate(name, metric, answers)
-                if isinstance(score, Score):
-                    of_what = [*filter(None, [self.notes.get(metric.quantity)]), *clipped]
-                    note = f"of {' and '.join(of_what)}" if of_what else ""
-                    score = replace(score, sign=metric.sign, note=note)
-                scores[name] = score
+                scores[name] = replace(score, sign=metric.sign, note=note)
             several.append(scores)
         return several
 
@@ -326,7 +312,7 @@ class ClassifierScores(ScoreRequest):
     ) -> None:
         super().__init__(model, metrics, subgroups)
         self.classes = np.asarray(model.classes_)
-        self.bounds = {"log_loss": bound, "brier": 1.0}
+        self.bounds = {"log_loss": bound}
         self.notes = {"log_loss": f"losses clipped to {bound:g}"}
         self.assumptions = [
             "The classes of the model are public, and that every label is one of them: other "

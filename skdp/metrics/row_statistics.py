@@ -113,11 +113,6 @@ class ClassifiedRows:
         """Number of the pair of true and predicted class."""
         return np.asarray(len(self._labels) * self.classes + self._predicted)
 
-    @property
-    def hits(self) -> Indices:
-        """Number of the pair of true class and whether it is predicted right."""
-        return np.asarray(2 * self.classes + (self.classes == self._predicted))
-
     @cached_property
     def _probabilities(self) -> Array:
         """The predicted probability of each class, each in [0, 1]."""
@@ -135,11 +130,6 @@ class ClassifiedRows:
         chosen = self._probabilities[np.arange(len(self.classes)), self.classes]
         losses = -np.log(np.maximum(chosen, math.exp(-self._bound)))
         return np.asarray(np.minimum(losses, self._bound) / self._bound)
-
-    @property
-    def brier(self) -> Array:
-        """Squared errors of the predicted probability of the second of two classes."""
-        return np.asarray((self._probabilities[:, -1] - self.classes) ** 2)
 
     @property
     def ranking(self) -> Array:

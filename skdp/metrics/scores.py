@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -131,7 +131,7 @@ class Score(float):
         predicted classes. For mean losses and R2 it follows from a fourth moment, requested for a
         tenth of the budget, whatever the distribution of the errors. One standard deviation of its
         noise is added, so that these intervals are too wide where that noise is large. For areas
-        under curves and balanced accuracy, tables of counts are simulated about the noisy one.
+        under curves, tables of counts are simulated about the noisy one.
         """
         require("of", of, "be 'rows' or 'population'", of in OF)
         width = normal_quantile(level)
@@ -169,43 +169,6 @@ def _ratios(
     return (middle - root) / first, (middle + root) / first
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreMatrix:
-    """A private confusion matrix: true classes in rows, predicted ones in columns.
-
-    Attributes
-    ----------
-    name : str
-    counts : array of shape (n_classes, n_classes)
-        With noise, before anything is cut off at 0.
-    noise_std : float
-        Standard deviation of the noise on each count.
-    classes : array of shape (n_classes,)
-    """
-
-    name: str
-    counts: Array = field(repr=False)
-    noise_std: float
-    classes: AnyArray = field(repr=False)
-
-    @property
-    def value(self) -> Array:
-        """Counts, none of them negative. They are not whole."""
-        return np.asarray(np.maximum(self.counts, 0.0))
-
-    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return bounds between which each exact count lies with this probability."""
-        reach = normal_quantile(level) * self.noise_std
-        low, high = self.counts - reach, self.counts + reach
-        return np.maximum(low, 0.0), np.maximum(high, 0.0)
-
-    def __str__(self) -> str:
-        return f"{self.name}, std of noise {self.noise_std:.2g}:\n{np.round(self.value, 1)}"
-
-
-AnyScore = Score | ScoreMatrix
-
-
 class Scores(dict[Any, Any]):
     """Private scores by name, or the scores of subgroups by their names, and the total cost.
 
@@ -224,7 +187,7 @@ class Scores(dict[Any, Any]):
         return all(isinstance(one, Scores) for one in self.values())
 
     def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:
-        """Return the scores that are numbers as a table. It needs pandas.
+        """Return the scores as a table. It needs pandas.
 
         Parameters
         ----------
@@ -243,13 +206,12 @@ class Scores(dict[Any, Any]):
         if self._has_subgroups:
             tables = {name: scores.to_frame(level, of) for name, scores in self.items()}
             return pandas.concat(tables, names=["subgroup", "metric"])
-        numbers = {name: score for name, score in self.items() if isinstance(score, Score)}
         rows = [
             [float(one), *one.interval(level, of), one.noise_std, one.sampling_std]
-            for one in numbers.values()
+            for one in self.values()
         ]
         columns = ["score", "low", "high", "noise_std", "sampling_std"]
-        return pandas.DataFrame(rows, list(numbers), columns)
+        return pandas.DataFrame(rows, list(self), columns)
 
     def __repr__(self) -> str:
         cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
@@ -285,22 +247,20 @@ class Metric:
         labels follow.
     sign : {1, -1}, default=1
         -1 for losses under names like "neg_log_loss".
-    is_number : bool, default=True
     of_two : bool, default=False
         Whether it is for two classes only.
     """
 
     quantity: str
-    estimate: Callable[[str, Metric, Answers], AnyScore]
+    estimate: Callable[[str, Metric, Answers], Score]
     needs: Mapping[str, float]
     sign: int = 1
-    is_number: bool = True
     of_two: bool = False
 
     @property
     def greater_is_better(self) -> bool:
-        """Whether it is a single number of which more is better."""
-        return self.is_number and (self.sign < 0 or self.estimate is not mean_loss)
+        """Whether more of it is better."""
+        return self.sign < 0 or self.estimate is not mean_loss
 
 
 @dataclass(frozen=True)
@@ -404,31 +364,11 @@ def _ratio(name: str, table: NoisyTable, above: Array, below: Array) -> Score:
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
-def _of_labels(answers: Answers) -> tuple[NoisyTable, Array]:
-    """Return the table by class, and which of its cells count rows that were predicted right.
-
-    It is a confusion matrix, or of each class wrong and right rows.
-    """
-    by_statistic, n_classes = answers.by_statistic, len(answers.classes)
-    is_matrix = "cells" in by_statistic
-    table: NoisyTable = by_statistic["cells" if is_matrix else "hits"]
-    counts = table.counts.reshape(n_classes, -1)
-    right = np.eye(n_classes) if is_matrix else np.tile([0.0, 1.0], (n_classes, 1))
-    return replace(table, counts=counts), right
-
-
-def confusion(name: str, _: Metric, answers: Answers) -> ScoreMatrix:
-    """Return the confusion matrix from the table of (true, predicted) classes."""
-    table, _right = _of_labels(answers)
-    std = table.std * math.sqrt(1 - 1 / table.n_cells)
-    return ScoreMatrix(name, answers.unit * table.counts, answers.unit * std, answers.classes)
-
-
 def accuracy(name: str, _: Metric, answers: Answers) -> Score:
     """Return the share of the rows that were predicted right."""
     if "correct" in answers.by_statistic:
         return _mean(name, answers, "correct")
-    (table, correct), totals = _of_labels(answers), answers.totals
+    table, totals, correct = answers.by_statistic["cells"], answers.totals, np.eye(2).ravel()[None]
     score = _ratio(name, table, correct, np.ones_like(correct))
     if totals is None or totals.std:  # the number of rows is private
         return score
@@ -436,32 +376,16 @@ def accuracy(name: str, _: Metric, answers: Answers) -> Score:
     return replace(score, numerator=score.numerator / totals.total, denominator=1.0, noise=noise)
 
 
-def balanced_accuracy(name: str, _: Metric, answers: Answers) -> Score:
-    """Return the mean over classes of the share of right rows, as one ratio."""
-    table, right = _of_labels(answers)
-
-    def parts(counts: Array) -> tuple[Array, Array]:
-        rows, hits = counts.sum(axis=-1), (right * counts).sum(axis=-1)
-        # Only relative changes of the product of all sizes count, which is about 1.
-        sizes = rows / table.counts.sum(axis=1)
-        others = np.stack(
-            [np.delete(sizes, one, -1).prod(axis=-1) for one in range(len(right))], -1
-        )
-        shares = (hits / table.counts.sum(axis=1) * others).mean(axis=-1)
-        return shares, sizes.prod(axis=-1)
-
-    return _simulated(name, table, parts)
-
-
 def of_second_class(name: str, _: Metric, answers: Answers) -> Score:
     """Return precision, recall or F1 of the second of two classes, from their confusion matrix."""
+    table = answers.by_statistic["cells"]
     above, below = np.zeros((2, 2)), np.zeros((2, 2))
     above[1, 1] = 2.0 if name == "f1" else 1.0
     if name in ("precision", "f1"):
         below[:, 1] += 1.0
     if name in ("recall", "f1"):
         below[1] += 1.0
-    return _ratio(name, _of_labels(answers)[0], above, below)
+    return _ratio(name, replace(table, counts=table.counts.reshape(2, 2)), above, below)
 
 
 # ---------------------------------------------------------------- tables of scores
@@ -470,34 +394,28 @@ def of_second_class(name: str, _: Metric, answers: Answers) -> Score:
 def roc_auc(name: str, _: Metric, answers: Answers) -> Score:
     """Return the area under the ROC curve, ties within a bin counting one half.
 
-    ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another.
+    ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another. Its
+    deviations are those of simulated tables about the noisy one, so that they contain what the
+    curvature of both forms adds.
     """
-
-    def parts(counts: Array) -> tuple[Array, Array]:
-        negatives, positives = counts[..., 0, :], counts[..., 1, :]
-        below = np.cumsum(negatives, axis=-1) - negatives / 2
-        return (positives * below).sum(axis=-1), positives.sum(axis=-1) * negatives.sum(axis=-1)
-
-    return _simulated(name, answers.by_statistic["ranking"], parts)
-
-
-Parts = Callable[[Array], tuple[Array, Array]]  # of tables, numerators and denominators
-
-
-def _simulated(name: str, table: NoisyTable, parts: Parts) -> Score:
-    """Return a ratio of two functions of a table, with the deviations of simulated tables.
-
-    These lie about the table, so that they contain what the curvature of both functions adds.
-    """
+    table: NoisyTable = answers.by_statistic["ranking"]
     if not (table.counts.sum(axis=1) > 0).all():
         return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
-    above, below = map(float, parts(table.counts))
+    above, below = map(float, _pairs_in_order(table.counts))
     draws = np.random.default_rng(0).standard_normal((DRAWS, *table.counts.shape))
     # Cells were made to add up to a known number, or not.
     noise_in = draws - draws.sum(axis=(1, 2), keepdims=True) / table.n_cells
-    ups, downs = parts(table.counts + table.std * noise_in)
+    ups, downs = _pairs_in_order(table.counts + table.std * noise_in)
     both = float(np.mean((ups - above) * (downs - below)))
     noise = float(np.mean((ups - above) ** 2)), both, float(np.mean((downs - below) ** 2))
-    ups, downs = parts(table.counts + np.sqrt(table.design * np.maximum(table.counts, 0)) * draws)
+    sampled = table.counts + np.sqrt(table.design * np.maximum(table.counts, 0)) * draws
+    ups, downs = _pairs_in_order(sampled)
     sampling = float((ups - above / below * downs).std()) / below
     return Score(name, above, below, noise, sampling, UNIT)
+
+
+def _pairs_in_order(counts: Array) -> tuple[Array, Array]:
+    """Return the pairs of rows of both classes that are in order, and all pairs, by tables."""
+    negatives, positives = counts[..., 0, :], counts[..., 1, :]
+    below = np.cumsum(negatives, axis=-1) - negatives / 2
+    return (positives * below).sum(axis=-1), positives.sum(axis=-1) * negatives.sum(axis=-1)

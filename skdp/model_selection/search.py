@@ -409,7 +409,7 @@ def dp_cross_validate(
     y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
-        Those of `skdp.metrics.evaluate` that are single numbers.
+        Those of `skdp.metrics.evaluate`.
     cv : int, default=5
         Number of folds, at least 2, drawn at random without looking at labels.
     epsilon : float, default=1.0
@@ -479,8 +479,7 @@ def dp_cross_validate(
     models, folds = zip(*runs, strict=True)
     for fitted in models:
         candidates.state_whole(fitted, statement)
-    numbers = [name for name, score in folds[0].items() if isinstance(score, Score)]
-    means = ((name, _mean([fold[name] for fold in folds])) for name in numbers)
+    means = ((name, _mean([fold[name] for fold in folds])) for name in folds[0])
     result = CrossValidation(means, statement)
     result.folds, result.estimators = folds, models
     return result

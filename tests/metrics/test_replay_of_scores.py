@@ -19,7 +19,7 @@ from skdp.accounting import Adjacency
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS, declared_subgroups
 
-OF_MANY = ["accuracy", "balanced_accuracy", "confusion_matrix", "neg_log_loss"]
+OF_MANY = ["accuracy", "neg_log_loss"]
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 
 
@@ -71,17 +71,16 @@ def check(replay, kind, metrics, adjacency, rng, **options):
 @both
 @pytest.mark.parametrize(
     "metrics",
-    [list(METRICS["classifier"]), ["accuracy"], ["roc_auc"], ["recall", "neg_brier_score"]],
-    ids=["all", "accuracy", "roc_auc", "recall and brier"],
+    [list(METRICS["classifier"]), ["accuracy"], ["roc_auc"], ["recall"]],
+    ids=["all", "accuracy", "roc_auc", "recall"],
 )
 def test_two_classes(replay, rng, adjacency, metrics):
     check(replay, "logistic", metrics, adjacency, rng)
 
 
 @both
-@pytest.mark.parametrize("metrics", [OF_MANY, ["balanced_accuracy"]], ids=["all", "balanced"])
-def test_several_classes(replay, rng, adjacency, metrics):
-    check(replay, "multinomial", metrics, adjacency, rng)
+def test_several_classes(replay, rng, adjacency):
+    check(replay, "multinomial", OF_MANY, adjacency, rng)
 
 
 @both

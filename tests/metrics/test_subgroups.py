@@ -53,12 +53,10 @@ def test_exact_scores_of_subgroups(two_classes):
         loss = np.minimum(-np.log(np.where(truth, chance, 1 - chance)), 6.0)
         expected = {
             "accuracy": plain.accuracy_score(truth, predicted),
-            "balanced_accuracy": plain.balanced_accuracy_score(truth, predicted),
             "precision": plain.precision_score(truth, predicted),
             "recall": plain.recall_score(truth, predicted),
             "f1": plain.f1_score(truth, predicted),
             "neg_log_loss": -loss.mean(),
-            "brier_score_loss": plain.brier_score_loss(truth, chance),
         }
         for metric, value in expected.items():
             assert scores[metric].value == pytest.approx(value, abs=3e-6), (name, metric)
@@ -68,8 +66,6 @@ def test_exact_scores_of_subgroups(two_classes):
         assert scores["neg_log_loss"].sampling_std == pytest.approx(expected, rel=1e-4)
         area = plain.roc_auc_score(truth, chance)
         assert scores["roc_auc"].value == pytest.approx(area, abs=5e-4)
-        matrix = plain.confusion_matrix(truth, predicted)
-        np.testing.assert_array_equal(scores["confusion_matrix"].value, matrix)
 
 
 def test_labels_may_come_in_columns_arrays_and_partitions(two_classes):
@@ -97,14 +93,14 @@ def test_labels_that_are_not_declared_or_missing_are_in_no_subgroup(two_classes)
     model, X, y = two_classes
     labels = X[:, 3].astype(object)
     labels[::4], labels[1::4], labels[2::4] = None, math.nan, "text"
-    metrics = ["accuracy", "roc_auc", "balanced_accuracy"]
+    metrics = ["accuracy", "roc_auc"]
     found = exact(model, X, y, metrics, by=labels, subgroups=[0, 2, "rare"])
     right = model.predict(X) == y
     assert list(found) == [0, 2, "rare"]
     for label in (0, 2):
         rows = np.arange(2000)[3::4][X[3::4, 3] == label]
         assert found[label]["accuracy"].value == pytest.approx(right[rows].mean())
-    for metric in ("accuracy", "roc_auc", "balanced_accuracy"):
+    for metric in ("accuracy", "roc_auc"):
         assert math.isnan(found["rare"][metric].value)
         assert found["rare"][metric].interval() == (0.0, 1.0)
 
@@ -133,26 +129,17 @@ def test_a_person_adds_to_each_subgroup_the_share_of_their_rows_in_it(two_classe
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_all_subgroups_have_the_price_of_one_table(two_classes, adjacency, grouped):
-    """The noise on a count is that of a single table, by the closed form of its sensitivity."""
+    """The releases, and so the noise on a count, are those of a single table."""
     model, X, y = two_classes
     options = {"privacy": seeded(adjacency=adjacency)}
     if grouped:
         options["groups"] = np.arange(2000) // 4
     with skdp.PrivacyBudget(1.0, 1e-6, adjacency, allow_seeded_noise=True) as budget:
         terms = {"privacy": seeded(adjacency=adjacency, budget=budget)}
-        found = evaluate(
-            model, X, y, "confusion_matrix", by=3, subgroups=range(5), **options | terms
-        )
+        found = evaluate(model, X, y, "recall", by=3, subgroups=range(5), **options | terms)
         assert budget.spent == pytest.approx(1.0, rel=1e-6)
-    alone = evaluate(model, X, y, "confusion_matrix", **options)["confusion_matrix"]
-    sensitivity = math.sqrt(2) if adjacency == "replace_one" else 1.0
-    std = sensitivity / skdp.accounting.gaussian_mu(1.0, 1e-6)
-    assert alone.noise_std == pytest.approx(std * math.sqrt(1 - 1 / 4), rel=1e-6)
-    for scores in found.values():
-        noise = scores["confusion_matrix"].noise_std
-        assert noise == pytest.approx(std * math.sqrt(1 - 1 / 24), rel=1e-6)
     assert [str(one) for one in found.privacy_.releases] == [
-        str(one) for one in evaluate(model, X, y, "confusion_matrix", **options).privacy_.releases
+        str(one) for one in evaluate(model, X, y, "recall", **options).privacy_.releases
     ]
     text = str(found.privacy_)
     assert "subgroups (0, 1, 2, 3, 4)" in text
