@@ -156,13 +156,11 @@ weighted : bool, default=False
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
@@ -278,13 +276,6 @@ def declared(estimator: type[T]) -> type[T]:
     short = (str(one.annotation).replace("parameters.", "") for one in several)
     given = [one.replace(annotation=type_) for one, type_ in zip(several, short, strict=True)]
     given.sort(key=lambda parameter: (parameter.kind, places.get(parameter.name, -1)))
-    for name in {"fit", "fit_blocks", "plan"} & {*dir(made)}:
-        inherited = getattr(made, name)
-        own = FunctionType(inherited.__code__, inherited.__globals__, closure=inherited.__closure__)
-        vars(functools.update_wrapper(own, inherited)).pop("__wrapped__")
-        own.__defaults__, own.__kwdefaults__ = inherited.__defaults__, inherited.__kwdefaults__
-        own.__qualname__ = f"{made.__name__}.{name}"  # by which Python's errors call it
-        setattr(made, name, own)
     made.__init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[itself, *given]
     )

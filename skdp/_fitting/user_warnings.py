@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skdp._numbers import Mask, Table, counted, listed
 from skdp._oracle import Plan, Public, Solution
 from skdp._stages.inference import InferenceStage
-from skdp._stages.inference_bounds import MOST_RELATIVE_ERROR, Bounds, enough
+from skdp._stages.inference_bounds import MOST_RELATIVE_ERROR, Bounds
 from skdp._stages.scaling.stage import ScalingStage
 from skdp._stages.sequence import Prepared
 from skdp._warnings import warn
@@ -426,15 +426,10 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
             f"of at most {MOST_RELATIVE_ERROR:g}). {COLLINEAR}"
         )
         return text, True
-    records = enough(public, problem, stage.share, "n_rows")
-    epsilon = enough(public, problem, stage.share, "epsilon")
-    ways = [] if records is None else [f"about {float(f'{records:.2g}'):.0f} {public.unit}s"]
-    ways += [] if epsilon is None else [f"an epsilon of about {epsilon:.2g}"]
     text = (
         "Inference: no coefficient is likely to be determined (expected relative error "
-        f"{error:.2g}, of at most {MOST_RELATIVE_ERROR:g}). "
-        f"{' or '.join([*ways, 'fewer columns']).capitalize()} would do, for columns that are "
-        "little correlated."
+        f"{error:.2g}, of at most {MOST_RELATIVE_ERROR:g}). Use more {public.unit}s, a larger "
+        "epsilon or fewer columns, and ask the plan again."
     )
     return text, False
 

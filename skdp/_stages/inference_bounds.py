@@ -5,8 +5,8 @@ They contain means of working weights for normal margins.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -159,8 +159,6 @@ CURVATURE, LOGISTIC_CURVATURE = 0.9, 0.18
 # grow with the budget until the noise of the gradient is this share of its sampling error, or the
 # largest eigenvalue of the noise of the Hessian is this.
 LOGISTIC_FACTOR, GRADIENT_NOISE, HESSIAN_NOISE = 2.0, 0.35, 0.005
-# Numbers of rows, and epsilons, between which a sufficient one is searched for.
-SEARCHED = {"n_rows": (1.0, 1e12), "epsilon": (1e-3, 100.0)}
 
 
 def has_mean_release(public: Public, problem: Problem) -> bool:
@@ -278,37 +276,3 @@ def _steps_ahead(public: Public, problem: Problem) -> int:
         return STEPS_WITHOUT_NOISE
     is_strong = problem.strong_convexity > STRONG_PENALTY * problem.loss.curvature
     return STEPS_UNDER_PENALTY if is_strong and not is_regression(problem) else STEPS_AHEAD
-
-
-def enough(public: Public, problem: Problem, share: float, name: str) -> float | None:
-    """Return about which number of rows, or epsilon, would determine the coefficients.
-
-    All else being equal, and for uncorrelated columns of unit size.
-
-    Parameters
-    ----------
-    public : Public
-        Once the records are scaled.
-    problem : Problem
-    share : float
-        Of the stage.
-    name : {"n_rows", "epsilon"}
-
-    Returns
-    -------
-    float or None
-        None if not even the largest one that is searched would.
-    """
-    low, high = SEARCHED[name]
-
-    def suffices(value: float) -> bool:
-        changed: dict[str, Any] = {name: round(value) if name == "n_rows" else value}
-        bounds = Bounds.of(replace(public, **changed), problem, share)
-        return bounds.relative_error < MOST_RELATIVE_ERROR
-
-    if not suffices(high):
-        return None
-    while high > 1.02 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high

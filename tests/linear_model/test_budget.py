@@ -254,7 +254,7 @@ def test_a_search_is_charged_for_every_fit(regression, asked, own):
     search = GridSearchCV(model, {"alpha": [0.1, 1.0, 10.0]}, cv=2, error_score="raise")
     with (
         PrivacyBudget(2.0, DELTA) as around,
-        pytest.raises(skdp.PrivacyBudgetError, match="3 fits"),
+        pytest.raises(skdp.PrivacyBudgetError, match=r"3 fits.*DPSearchCV.*privacy_of\(search, "),
     ):
         search.fit(*regression)
     assert len(asked) == 15
@@ -328,21 +328,6 @@ def test_terms_cannot_be_changed():
     for name in ("epsilon", "delta", "adjacency", "spent"):
         with pytest.raises(AttributeError):
             setattr(budget, name, 100.0)
-
-
-# ---------------------------------------------------------------- searches
-
-
-def test_a_search_that_goes_on_after_refusals(regression):
-    search = GridSearchCV(RIDGE(max_iter=5), {"alpha": [0.1, 1.0]}, cv=2)
-    with (
-        PrivacyBudget(2.0, DELTA) as budget,
-        pytest.warns(match="fits failed"),
-        pytest.warns(match="non-finite"),
-        pytest.raises(skdp.PrivacyBudgetError, match=r"3 fits.*DPSearchCV.*privacy_of\(search, "),
-    ):
-        search.fit(*regression)
-    assert budget.n_fits == 3
 
 
 # ---------------------------------------------------------------- threads

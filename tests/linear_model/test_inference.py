@@ -358,7 +358,9 @@ def test_the_plan_is_what_happens(model):
     assert said in str(plan)
     assert said in plan._repr_html_()
     assert "expected" not in str(done)
-    with pytest.warns(skdp.NoiseWarning, match=r"no coefficient .* rows or an epsilon of about"):
+    with pytest.warns(
+        skdp.NoiseWarning, match=r"no coefficient .* Use more rows, a larger epsilon"
+    ):
         model(inference="coefficients", epsilon=0.1).plan(1000, 3)
 
 

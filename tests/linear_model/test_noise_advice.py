@@ -12,7 +12,7 @@ import pytest
 
 import skdp
 from skdp.objective import Logistic
-from skdp.solvers import GradientDescent, ShuffledSGD
+from skdp.solvers import GradientDescent
 
 
 def warned(action):
@@ -27,12 +27,8 @@ def warned(action):
     [
         "gd",
         "svrg",
-        "svrg++",
-        GradientDescent(batch_size=0.1),
         GradientDescent(batch_size=500, sampling="shuffled"),
         "shuffled_sgd",
-        "adaptive_shuffled_sgd",
-        ShuffledSGD(batch_size=200),
         "residual_budget",
     ],
     ids=str,
