@@ -256,7 +256,7 @@ SETTINGS = [
     ({"epsilon": True}, "epsilon must be a positive number"),
     ({"delta": -1e-9}, r"delta must be a number in \[0, 1\)"),
     ({"delta": 1.0}, r"delta must be a number in \[0, 1\).*got 1"),
-    ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*Solvers that can"),
+    ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*a solver that can"),
     ({"solver": 3}, "solver must be a name, .*, or a Solver, got 3"),
     ({"noise_schedule": "cosine"}, r"noise_schedule must be 'auto', .*'uniform'"),
     ({"noise_schedule": [1.0, 2.0], "max_iter": 3}, "3 positive, finite numbers"),

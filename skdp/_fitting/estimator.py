@@ -118,11 +118,12 @@ class PrivateEstimator(BaseEstimator):
         shared = ("epsilon", "delta", "privacy")
         check_parameters({name: getattr(self, name) for name in shared}, self._protects_labels)
 
-    def _require_delta(self, advice: str) -> None:
+    def _require_delta(self, advice: str = "") -> None:
         """Raise ValueError if there is noise and delta is 0."""
         if self.delta == 0 and not math.isinf(self.epsilon):
             raise ValueError(
-                f"{self._who}: Gaussian noise needs delta > 0; {advice}. Nothing was released."
+                f"{self._who}: delta must be positive, as the noise is Gaussian, got 0. Pass "
+                f"delta=1e-6{advice}. Nothing was released."
             )
 
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Table:

@@ -170,7 +170,7 @@ def without_cells(what: str, X: Table = None, otherwise: str = NO_NUMBERS) -> It
         is_of_X = X is not None and what != "y"
         if why is None:
             why = otherwise + (place if otherwise == NO_NUMBERS else "")
-        elif what == "sample_weight" and why == UNUSABLE["contains NaN"]:
+        elif what in ("sample_weight", "offset") and why == UNUSABLE["contains NaN"]:
             why = "holds missing values (NaN): give each row a number, 0 for one without effect"
         elif is_of_X and why == UNUSABLE["contains NaN"]:
             what, why = "X", why.replace(",", f"{tables.where(X, tables.has_missing)},", 1)

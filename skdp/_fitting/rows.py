@@ -454,6 +454,11 @@ def read_plain(
             raise ValueError("y is needed: scores compare predictions with it.")
         with refusals.without_row_counts(labels is not None):
             n_rows = int(_num_samples(X))
+            if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+                raise refusals.InputError(
+                    f"y must have one target, got {np.shape(y)[1]}. Fit and score a model for each "
+                    "target."
+                )
             with refusals.without_cells("y"):
                 values = column_or_1d(y)
             if len(values) != n_rows or n_rows < 1:

@@ -9,7 +9,7 @@ from skdp._oracle import Public, Stage
 from skdp._stages.column_bounds import DeclaredBounds
 from skdp.objective import Problem
 
-GAUSSIAN = "Gaussian noise: delta > 0"  # a requirement of several stages
+GAUSSIAN = "Gaussian noise: delta > 0, such as delta=1e-6"  # a requirement of several stages
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,7 @@ class PrivateScorer(PrivateEstimator):
     def _check_parameters(self) -> None:
         """Refuse what can be refused without rows."""
         self._check_shared_parameters()
-        self._require_delta("got delta=0")
+        self._require_delta()
         bound = self.log_loss_bound
         require("log_loss_bound", bound, "lie in [1, 50]", is_real(bound) and 1 <= bound <= 50)
         self._request()

@@ -223,8 +223,9 @@ def target_range(model: BaseEstimator, declared: Any, is_fitted: bool = True) ->
         return TargetRange(max(float(low.min()), least), float(high.max()), centre)
     raise ValueError(
         "targets have to be cut to a range that is known without looking at them, and this "
-        f"{type(model).__name__} has estimated none privately, or is not fitted. Pass "
-        "target_range=(low, high), public figures of the targets' unit."
+        f"{type(model).__name__} has estimated none privately, has several targets, or is not "
+        "fitted. Pass target_range=(low, high), public figures of the targets' unit, and score one "
+        "target at a time."
     )
 
 

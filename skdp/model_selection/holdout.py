@@ -37,7 +37,8 @@ def scored_records(size: float, n_records: int, unit: str = "row", name: str = "
     count = size
     if is_real(size) and not is_integer(size) and 0 < size < 1:
         count = math.ceil(size * n_records)
-    allowed = f"be a share between 0 and 1, or a number of {unit}s from 1 to {n_records - 1}"
+    numbers = f"a number of {unit}s from 1 to {n_records - 1}"
+    allowed = f"be a share between 0 and 1, such as 0.25, or {numbers}"
     require(name, size, allowed, is_integer(count) and 1 <= count < n_records)
     return int(count)
 
@@ -136,7 +137,7 @@ def _split(
             n_records, unit, draw = data.n_records, data.unit, data.split
         else:
             unit, (n_records, codes) = parts.unit_of(groups), _records(arrays, groups)
-    n_test = scored_records(test_size, n_records, unit)
+        n_test = scored_records(test_size, n_records, unit)
     split = draw([n_records - n_test, n_test], noise_source(random_state))
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
     if isinstance(groups, list | tuple):  # NumPy might make other labels of them

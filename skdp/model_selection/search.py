@@ -270,7 +270,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _check_parameters(self) -> str:
         """Refuse what can be refused without rows. Return the metric."""
         self._check_shared_parameters()
-        self._require_delta("got delta=0")
+        self._require_delta()
         is_several = is_integer(self.n_candidates) and self.n_candidates >= 2
         require("n_candidates", self.n_candidates, "be an integer of at least 2", is_several)
         candidates.private_fits(self.estimator)

@@ -79,11 +79,11 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
 
     Notes
     -----
-    A heavy tail beyond the range is clipped, so ``inverse_transform`` gives clipped values back.
-    Sparse input stays sparse: it is clipped and divided, not centred. Three to six histograms of
-    all columns are released: of sign and magnitude, of equal bins between the ends that follow, and
-    of equal bins in smaller ranges where there are any. A record adds one to one bin of each
-    column, so the noise on counts grows with the root of the number of columns.
+    A heavy tail beyond the range is clipped. Sparse input stays sparse: it is clipped and divided,
+    not centred. Three to six histograms of all columns are released: of sign and magnitude, of
+    equal bins between the ends that follow, and of equal bins in smaller ranges where there are
+    any. A record adds one to one bin of each column, so the noise on counts grows with the root of
+    the number of columns.
 
     Examples
     --------
@@ -197,33 +197,11 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         # Of the kind that came in: "*" means another product for a matrix.
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
-    def inverse_transform(self, X: Table) -> Table:
-        """Return standardised values in the original units. Values that were clipped stay clipped.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array or CSR matrix of the same shape
-        """
-        check_is_fitted(self, "scale_")
-        X = self._read_new(X)
-        if sparse.issparse(X):
-            if self.mean_.any():
-                raise ValueError(
-                    "DPStandardScaler: sparse columns cannot be moved to centres that are not 0. "
-                    "Pass a dense array."
-                )
-            return X.multiply(self.scale_.astype(X.dtype)).tocsr()
-        return np.asarray((X * self.scale_ + self.mean_).astype(X.dtype, copy=False))
-
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
         is_private = isinstance(self.scaling, str) and self.scaling == "private"
         if is_private:
-            self._require_delta("declare scaling=PublicRange(low, high) for delta=0")
+            self._require_delta(", or declare scaling=PublicRange(low, high)")
         allowed = "be 'private', PublicRange(low, high) or PublicSample(rows), without a target"
         is_public = isinstance(self.scaling, PublicRange | PublicSample)
         is_known = is_private or (is_public and declared_targets(self.scaling) is None)

@@ -181,8 +181,8 @@ def require_use(who: str, solver: Solver, public: Public, problem: Problem, star
         able = sorted(name for name, cls in REGISTRY.items() if "laplace" in cls.mechanisms)
         raise ValueError(
             f"{who}: delta=0 asks for pure differential privacy, which solver {solver.name!r} "
-            f"cannot give as it is: Gaussian noise needs delta > 0. Solvers that can, with "
-            f"mechanism 'auto' or 'laplace': {', '.join(able)}. Nothing was released."
+            f"cannot give as it is. Pass delta=1e-6, or a solver that can, with mechanism 'auto' "
+            f"or 'laplace': {', '.join(able)}. Nothing was released."
         )
     if start is not None and not solver.takes_start:
         raise ValueError(

@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import skdp
+from skdp.metrics import evaluate
+from skdp.model_selection import dp_train_test_split
 
 SECRET = 987654.321
 
@@ -181,3 +183,31 @@ def test_targets_that_are_scored_are_not_quoted(model):
                 model.score(X, scored)
             assert "HIV" not in str(no.value)
             assert str(SECRET) not in str(no.value)
+
+
+SCALER = skdp.DPStandardScaler
+REMEDIES = {
+    "share": (
+        lambda X, y: dp_train_test_split(X, y, test_size=1.5),
+        r"^dp_train_test_split: test_size must be a share between .* got 1.5. Nothing was released",
+    ),
+    "missing offset": (
+        lambda X, y: skdp.DPRidge().fit(X, y, offset=np.where(y > 1, np.nan, 0)),
+        r"^DPRidge: offset holds missing values \(NaN\): give each row a number, 0 for one without",
+    ),
+    "two targets": (
+        lambda X, y: evaluate(skdp.DPRidge().fit(X, y), X, np.column_stack([y, y])),
+        r"^evaluate: y must have one target, got 2. Fit and score a model for each target. Nothing",
+    ),
+    "no delta": (
+        lambda X, y: SCALER(delta=0).fit(X),
+        r"^DPStandardScaler: delta must be .* got 0. Pass delta=1e-6, or declare scaling=Public",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", REMEDIES)
+def test_a_refusal_names_the_tool_the_value_and_the_remedy(mistake, regression):
+    call, said = REMEDIES[mistake]
+    with pytest.raises(ValueError, match=said):
+        call(*regression)

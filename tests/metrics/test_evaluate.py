@@ -415,7 +415,7 @@ WRONG = {
     "metrics of a classifier must be among": {"metrics": ["accuracy", "r2"]},
     "got none": {"metrics": []},
     "epsilon must be": {"epsilon": 0.0},
-    "needs delta > 0": {"delta": 0.0},
+    "delta must be positive": {"delta": 0.0},
     "groups must have one entry for each row": {"groups": [1, 2]},
     "log_loss_bound must lie": {"log_loss_bound": 0.0},
     "adjacency must be": {"privacy": skdp.Privacy(adjacency="add_remove")},

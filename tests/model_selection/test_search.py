@@ -149,7 +149,7 @@ REFUSED = {
         "scoring": "r2",
         "target_range": (-3, 3),
     },
-    "needs delta > 0": {"delta": 0.0},
+    "delta must be positive": {"delta": 0.0},
     "holdout must be": {"holdout": 1.5},
     "epsilon must be": {"epsilon": -1.0},
 }
