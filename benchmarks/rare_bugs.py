@@ -81,14 +81,13 @@ def score_squares_label_multi(patch):
 
 @bug("a plan of unweighted rows is reused for weighted ones", three_classes)
 def plan_ignores_weighted(patch):
-    original = base.planned_once
+    original = base.plan_key
 
-    def planned_once(model, facts, prepare):
+    def plan_key(model, facts):
         bounds, public, *rest = facts
-        key = bounds, replace(public, weighted=False), *rest
-        return original(model, key, lambda *_: prepare(*facts))
+        return original(model, (bounds, replace(public, weighted=False), *rest))
 
-    patch.setattr(base, "planned_once", planned_once)
+    patch.setattr(base, "plan_key", plan_key)
 
 
 @bug("values of rows at an earlier point are reused")

@@ -173,7 +173,7 @@ class PrivateEstimator(BaseEstimator):
             Where a solver starts, for those estimators that have one.
         """
         fit = prepare_fit(self, data, *start)
-        public = fit.prepared.public
+        prepared, public = fit.prepared, fit.prepared.public
         n_parts = len(row_parts(public.n_rows, public.n_features, public.sparse))
         try:
             with row_threads(n_parts) as spread:
@@ -185,7 +185,14 @@ class PrivateEstimator(BaseEstimator):
                     self, fit.statement, fit.data if compared else None, rows=rows
                 )
                 stated = with_earlier_fits(self, fit.data.given[:2], fit.statement)
-                solution = run_fit(self, fit, source, drawn_from)
+                # A fit without a solver makes no choices of its own.
+                rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
+                is_shown = getattr(self, "verbose", 0) and not parts.is_charged()
+                on_release = _printing(self._who) if is_shown else None
+                settled = prepared.plan, prepared.stages, public, prepared.problem
+                solution = run(*settled, source, drawn_from, rng, on_release)
+                user_warnings.warn_unless_converged(self._who, solution, public)
+                source.finish()
         except MemoryError as error:  # a size follows from the private number of rows
             no_size = MemoryError(refusals.NO_MEMORY.format(self._who))
             raise (no_size if public.grouped else error) from None
@@ -238,7 +245,11 @@ class PrivateEstimator(BaseEstimator):
         """Raise ValueError for parameters that are out of range or do not agree."""
         raise NotImplementedError
 
-    def _prepare_for(self, data: Data, *start: Any) -> Prepared:
+    def _facts_of(self, data: Data, *start: Any) -> dict[str, Any]:
+        """Return the public facts about a fit that `_prepare` depends on."""
+        return {"names": data.names, **data.shape}
+
+    def _prepare(self, n_records: int, n_features: int, **facts: Any) -> Prepared:
         """Return all that is settled about a fit to rows with these public facts."""
         raise NotImplementedError
 
@@ -343,7 +354,7 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
         If a parameter is refused. Nothing is released or charged.
     """
     with refusals.refusing(model._who):
-        prepared = model._prepare_for(data, *start)
+        prepared = model._prepare(**model._facts_of(data, *start))
     model._warn_before(prepared)
     if not math.isinf(model.epsilon):
         X = data.given[0] if data.given else None
@@ -437,24 +448,16 @@ def with_earlier_fits(
     return replace(total, assumptions=(text, *total.assumptions))
 
 
-def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: NoiseSource) -> Solution:
-    """Run the stages of a fit that was charged on its rows, once."""
-    prepared = fit.prepared
-    plan, public, problem = prepared.plan, prepared.public, prepared.problem
-    # A fit without a solver makes no choices of its own.
-    rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
+def _printing(who: str) -> Callable[[str], None]:
+    """Return a function that prints each kind of a release once."""
     shown: set[str] = set()
 
     def show(kind: str) -> None:
         if kind not in shown:
-            print(f"[{model._who}] release: {kind}")
+            print(f"[{who}] release: {kind}")
         shown.add(kind)
 
-    on_release = show if getattr(model, "verbose", 0) and not parts.is_charged() else None
-    solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
-    user_warnings.warn_unless_converged(model._who, solution, public)
-    source.finish()
-    return solution
+    return show
 
 
 # ---------------------------------------------------------------- plans, once for equal fits
@@ -483,10 +486,8 @@ def _frozen(value: Any) -> Hashable:
     raise TypeError(f"{kind.__name__} is no key.")
 
 
-def planned_once(
-    model: Any, facts: tuple[object, ...], prepare: Callable[..., Prepared]
-) -> Prepared:
-    """Return the parts of a fit. Equal fits of one shape are planned once.
+def plan_key(model: Any, facts: tuple[object, ...]) -> Hashable | None:
+    """Return the key of a model's plan among `known_plan`. None if no key can contain all of it.
 
     Parameters
     ----------
@@ -494,19 +495,24 @@ def planned_once(
         Its parameters are part of the key.
     facts : tuple
         All other public facts that the plan depends on.
-    prepare : callable
-        Makes the plan from the facts.
     """
     parameters = model.get_params(deep=False) | {"privacy": model._terms.for_plans()}
     planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
     try:
-        key = type(model), _frozen([planned, facts])
+        return type(model), _frozen([planned, facts])
     except TypeError:
-        return prepare(*facts)
-    known = _plans.get(key)
-    if known is None:
-        known = prepare(*facts)
+        return None
+
+
+def known_plan(key: Hashable | None) -> Prepared | None:
+    """Return the parts of a fit that were kept. Equal fits of one shape are planned once."""
+    return _plans.get(key)
+
+
+def kept(key: Hashable | None, prepared: Prepared) -> Prepared:
+    """Keep the parts of a fit for others with the same key, and return them."""
+    if key is not None:
         while len(_plans) >= MAX_PLANS:
             _plans.pop(next(iter(_plans)), None)
-        _plans[key] = known
-    return known
+        _plans[key] = prepared
+    return prepared

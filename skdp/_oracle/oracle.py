@@ -534,7 +534,7 @@ class Oracle:
         release = NoisyStatistic(statistic, mechanism_by_name(mechanism, 1.0), sampler)
         if release.is_public(self._context):
             return self.request(release), 0.0
-        event = release.mechanism_event(self._context)
+        event = release.mechanism.event(release.contribution(self._context).spread)
         # In units of the noise on a gradient, which is what solvers and filters count in.
         sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor
         noise = sensitivity / (math.sqrt(share) if mechanism == "gaussian" else share)

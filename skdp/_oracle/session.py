@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
@@ -278,19 +278,17 @@ class Plan:
         ).certify(self.calibration.epsilon, self.calibration.accountant)
 
 
-def rehearse(
-    requests: Callable[[Oracle], object], public: Public, problem: Problem
-) -> tuple[Entry, ...]:
-    """Send requests to an oracle without rows, and return their debts.
+def rehearse(stage: Stage, public: Public, problem: Problem) -> tuple[Entry, ...]:
+    """Run a stage on an oracle without rows, and return the debts of its requests.
 
     The placeholder answers come from a fixed, public seed: nothing in them is secret, and a plan
     should not change from one call to the next.
 
     Parameters
     ----------
-    requests : callable
-        ``requests(oracle)`` makes them.
+    stage : Stage
     public : Public
+        Facts about the records that it answers for.
     problem : Problem
 
     Returns
@@ -300,7 +298,8 @@ def rehearse(
     """
     ledger = Ledger(AdmitAll())
     context = PublicContext(public, problem, scale=1.0)
-    requests(Oracle(context, ledger, rng=np.random.default_rng(0)))
+    oracle = Oracle(context, ledger, rng=np.random.default_rng(0))
+    stage.run(oracle, Solution(oracle.start(), 0))
     return ledger.entries
 
 
@@ -344,7 +343,8 @@ def make_plan(stages: Stages, public: Public, problem: Problem) -> Plan:
                 unit *= _noise_for_gradients(_in_order(debts, units), public)
             for inner in debts:
                 units[inner] *= unit
-        debts[number] = () if adaptive else _rehearsed(stage, stages[:number], public, problem)
+        facts = public_after(stages[:number], public)
+        debts[number] = () if adaptive else rehearse(stage, facts, problem)
     entries = _in_order(debts, units)
     if adaptive:
         entries = (Entry("adaptive", PrivacyFilter.whole_budget()),)
@@ -352,13 +352,6 @@ def make_plan(stages: Stages, public: Public, problem: Problem) -> Plan:
         _event(entries), public.epsilon, public.delta, public.adjacency
     )
     return Plan(entries, tuple(units), calibration, adaptive)
-
-
-def _rehearsed(stage: Stage, before: Stages, public: Public, problem: Problem) -> tuple[Entry, ...]:
-    def requests(oracle: Oracle) -> None:
-        stage.run(oracle, Solution(oracle.start(), 0))
-
-    return rehearse(requests, public_after(before, public), problem)
 
 
 def _in_order(debts: dict[int, tuple[Entry, ...]], units: list[float]) -> tuple[Entry, ...]:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docstrings import without_types
 from skdp._fitting import assumptions, parameters, refusals, user_warnings
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, PrivateEstimator, planned_once
+from skdp._fitting.estimator import Fit, PrivateEstimator, kept, known_plan, plan_key
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_stream
 from skdp._fitting.targets import (
@@ -124,14 +124,14 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     # ------------------------------------------------------------------ the path
 
-    def _prepare_for(
+    def _facts_of(
         self, data: Data, coef_init: Table = None, intercept_init: Table = None
-    ) -> Prepared:
+    ) -> dict[str, Any]:
         n_outputs = data.targets.n_outputs
         given = coef_init, intercept_init, data.n_features, n_outputs, self._has_intercept
         start = starting_point(*given)
-        facts = {**data.shape, "label_weights": data.targets.label_weights}
-        return self._prepare(n_outputs=n_outputs, names=data.names, start=start, **facts)
+        more = {"start": start, "label_weights": data.targets.label_weights}
+        return {**super()._facts_of(data), "n_outputs": n_outputs, **more}
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = self._who
@@ -581,7 +581,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             max_weight=terms.max_weight,
             **facts,
         )
-        return planned_once(self, (bounds, public, start), self._prepared)
+        key = plan_key(self, (bounds, public, start))
+        return known_plan(key) or kept(key, self._prepared(bounds, public, start))
 
     def _prepared(
         self, bounds: column_bounds.DeclaredBounds | None, public: Public, start: Start | None

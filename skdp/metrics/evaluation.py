@@ -289,8 +289,11 @@ class PrivateScorer(PrivateEstimator):
             statistics = self._request().statistics_of(data)
         return statistics, np.zeros((len(statistics), 1))
 
-    def _prepare_for(self, data: Data, *start: object) -> Prepared:
-        if data.has_offset and self.target_range is None and not is_classifier(self.model):
+    def _prepare(
+        self, n_records: int, n_features: int, names: object = None, **facts: Any
+    ) -> Prepared:
+        has_range = self.target_range is not None or is_classifier(self.model)
+        if facts["has_offset"] and not has_range:
             raise ValueError(
                 "with an offset, declare target_range: the model knows the range of targets "
                 "without their offsets."
@@ -305,7 +308,7 @@ class PrivateScorer(PrivateEstimator):
             return WeightStage.of(public, problem, parameters), own
 
         max_weight = self._terms.max_weight
-        return self._prepare_stages(stages, max_weight=max_weight, **data.shape)
+        return self._prepare_stages(stages, n_records, n_features, max_weight=max_weight, **facts)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public

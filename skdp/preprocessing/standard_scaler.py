@@ -13,7 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting.assumptions import noise_assumptions, row_assumptions
-from skdp._fitting.data import Data
 from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.parameters import declared, planned_records
 from skdp._fitting.partitions import transforms_partitions
@@ -136,9 +135,6 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         X = self._read("X", X, reset=True, **checks)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
-    def _prepare_for(self, data: Data, *start: object) -> Prepared:
-        return self._prepare(names=data.names, **data.shape)
-
     def _keep(self, solution: Solution, fit: Fit) -> None:
         assert solution.scaling is not None
         assert solution.scaling.columns is not None
@@ -212,7 +208,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         self,
         n_records: int,
         n_features: int,
-        grouped: bool,
+        grouped: bool = False,
         names: Sequence[str] | None = None,
         **facts: Any,
     ) -> Prepared:

@@ -467,15 +467,15 @@ def test_the_command(file, monkeypatch, capsys):
 
 def late(monkeypatch):
     """The charge is made after the fit."""
-    run = path.run_fit
-    monkeypatch.setattr(path, "charge", lambda *_: None)
+    run, charged = path.run, []
+    monkeypatch.setattr(path, "charge", lambda _, statement, *__: charged.append(statement))
 
-    def run_and_charge(model, fit, *rest):
-        solution = run(model, fit, *rest)
-        budgets.charge("late", fit.statement, None, None)
+    def run_and_charge(*settled):
+        solution = run(*settled)
+        budgets.charge("late", charged[-1], None, None)
         return solution
 
-    monkeypatch.setattr(path, "run_fit", run_and_charge)
+    monkeypatch.setattr(path, "run", run_and_charge)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,8 @@ class WithNullRecords(Signless):
             X, y, None if sample_weight is None else np.sign(sample_weight), **beside
         )
 
-    def _prepare_for(self, data, *start):
-        return super()._prepare_for(replace(data, weighted=False), *start)
+    def _facts_of(self, data, *start):
+        return super()._facts_of(replace(data, weighted=False), *start)
 
 
 def scorer(model, metrics, adjacency, of=WithNullRecords, **options):

@@ -59,16 +59,16 @@ class RowSum(base.Statistic):
         The spread is the largest distance of two products, in units of the norm: 2 at most.
         """
 
-    def rounding(self, context: PublicContext, n_rows: int) -> float:
-        """Return the relative rounding of the sum."""
-        public = context.public
-        # The norm of a group's mean gradient is a sum over all coordinates.
-        more = math.prod(public.shape) if public.clips_means else public.n_outputs
-        return context.rounding(n_rows, more)
+    def more_rounding(self, context: PublicContext, n_rows: int) -> float:
+        """Return the relative rounding that is more than that of the sum."""
+        return 0.0
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         (largest, spread), size = self.largest(context), math.prod(context.public.shape)
-        slack = self.rounding(context, n_rows) * 2 / spread
+        # The norm of a group's mean gradient is a sum over all coordinates.
+        n_more = size if context.public.clips_means else context.public.n_outputs
+        rounding = context.rounding(n_rows, n_more) + self.more_rounding(context, n_rows)
+        slack = rounding * 2 / spread
         return base.Contribution.of_sum(largest, n_rows, slack, spread, size, self.order)
 
     def shape(self, context: PublicContext) -> tuple[int, ...]:

@@ -253,7 +253,13 @@ class NoisyStatistic(Release):
     def parts(self) -> tuple[object, ...]:
         return self.statistic, self.mechanism, self.sampler
 
-    def _contribution(self, context: PublicContext) -> Contribution:
+    def contribution(self, context: PublicContext) -> Contribution:
+        """Return the bound on a record's part in the statistic of the rows that are drawn.
+
+        Returns
+        -------
+        Contribution
+        """
         # Requested by event, std and answer in turn: remembered for the context at hand.
         known = self.__dict__.get("_known")
         if known is None or known[0] is not context:
@@ -263,22 +269,14 @@ class NoisyStatistic(Release):
         contribution: Contribution = known[1]
         return contribution
 
-    def mechanism_event(self, context: PublicContext) -> Gaussian | Laplace | NoisyMaximum:
-        """Return the cost of an answer for a record that the sampler draws.
-
-        Returns
-        -------
-        Gaussian, Laplace or NoisyMaximum
-        """
-        return self.mechanism.event(self._contribution(context).spread)
-
     def event(self, context: PublicContext) -> Event:
-        return self.sampler.event(self.mechanism_event(context), context.public)
+        event = self.mechanism.event(self.contribution(context).spread)
+        return self.sampler.event(event, context.public)
 
     def std(self, context: PublicContext) -> float:
         if self.is_public(context):
             return 0.0
-        return self.mechanism.std(self._contribution(context), context.scale)
+        return self.mechanism.std(self.contribution(context), context.scale)
 
     def divisor(self, context: PublicContext) -> float:
         """Public expected number of sampled rows.
@@ -297,12 +295,12 @@ class NoisyStatistic(Release):
         total = self.statistic.total(rows, context)
         if self.is_public(context):
             return total
-        contribution = self._contribution(context)
+        contribution = self.contribution(context)
         return self.mechanism.add_noise(total, contribution, context.scale, noise_source)
 
     def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         # As large as one record's part: enough to move a solver, too little to make it diverge.
-        contribution = self._contribution(context)
+        contribution = self.contribution(context)
         noise = rng.standard_normal(self.statistic.shape(context))
         spread = contribution.size if contribution.order == 1 else math.sqrt(contribution.size)
         return contribution.bound / spread * noise

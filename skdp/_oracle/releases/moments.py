@@ -309,7 +309,8 @@ class OfWhitenedRows(base.Statistic):
 
     def factors(self, rows: RepeatableSource, context: PublicContext, *kind: bool) -> Any:
         """Return the weights f of all rows, of a kind of `shrink_factors`, as a vector for sums."""
-        kind = tuple(one and context.public.has_weights for one in kind)  # else all are the same
+        # Without weights all kinds are the same: one vector serves all sums.
+        kind = tuple(one or not context.public.has_weights for one in kind)
         coordinates = self.coordinates
         arguments = *coordinates.forms, coordinates.largest, self.row_norm, *kind
         return rows.per_row(kernel.shrink_factors_in, *arguments)
@@ -641,8 +642,8 @@ class ShrunkGradientSum(RowSum, OfWhitenedRows):
         longest, spread = capped_residuals_of(context, self.residual_bound)
         return self.row_norm * longest, spread
 
-    def rounding(self, context: PublicContext, n_rows: int) -> float:
-        return super().rounding(context, n_rows) + self.coordinates.rounding(context, n_rows)
+    def more_rounding(self, context: PublicContext, n_rows: int) -> float:
+        return self.coordinates.rounding(context, n_rows)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self.require_coordinates(context, context.public.n_outputs)

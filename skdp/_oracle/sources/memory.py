@@ -372,7 +372,7 @@ def row_threads(most_parts: int = MOST_THREADS) -> Iterator[Map]:
     n_threads = min(n_threads, most_parts, MOST_THREADS)
     with blas.limit(limits=1):
         if n_threads == 1:
-            yield lambda function, *parts: map(functools.partial(_quietly, function), *parts)
+            yield lambda function, *parts: map(np.errstate(all="ignore")(function), *parts)
             return
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
@@ -382,10 +382,4 @@ def row_threads(most_parts: int = MOST_THREADS) -> Iterator[Map]:
             except RuntimeError as refusal:  # each needs memory for its stack
                 together.abort()
                 raise MemoryError(NO_THREADS.format(n_threads)) from refusal
-            yield lambda function, *parts: pool.map(functools.partial(_quietly, function), *parts)
-
-
-def _quietly(function: BlockFunction, *arguments: object) -> object:
-    """Call a function without numpy's floating-point warnings."""
-    with np.errstate(all="ignore"):
-        return function(*arguments)
+            yield lambda function, *parts: pool.map(np.errstate(all="ignore")(function), *parts)

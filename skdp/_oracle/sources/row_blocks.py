@@ -77,8 +77,11 @@ def summation_depth(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool)
     part = part if grouped else min(part, n_rows)
     # Parts may end in shorter blocks. A base adds a second sum for each block.
     kinds = {(False, False), (False, True), (is_sparse, False), (is_sparse, True)}
-    sizes = [max(1, min(part, block_rows(part, n_columns, *kind))) for kind in sorted(kinds)]
-    return PAIRED_SUMS + max(rows + (1 + is_sparse) * (-(-part // rows) + 2) for rows in sizes)
+    most = 0
+    for kind in kinds:
+        rows = max(1, min(part, block_rows(part, n_columns, *kind)))
+        most = max(most, rows + (1 + is_sparse) * (-(-part // rows) + 2))
+    return PAIRED_SUMS + most
 
 
 def slices(start: int, stop: int, step: int) -> Iterator[slice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -253,11 +254,11 @@ def test_solvers_have_one_checkpoint_if_they_say_so(name):
     public = Public(500, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=3.0)
     solver, seen = get_solver(name).resolve(public, PROBLEM), []
 
-    def ask(oracle):
+    def run(oracle, _):
         oracle.at_checkpoint = lambda *arguments: seen.append(arguments)
         solver.solve(oracle)
 
-    rehearse(ask, public, PROBLEM)
+    rehearse(SimpleNamespace(run=run), public, PROBLEM)
     assert len(seen) == solver.has_checkpoint
     assert all(point.shape == public.shape for point, _ in seen)
 
