@@ -440,14 +440,8 @@ class PrivacyBudget:
         record = accounting.ReleaseRecord.of("external release", event)
         assumed = (assumptions.EXTERNAL.format(note),)
         part = parts.part_of(unit=str(unit))
-        try:
-            cost = Cost((record,), self.delta, self.adjacency, str(unit), None, assumed, part=part)
-            stated = cost.statement()
-        except accounting.UnknownCost as reason:
-            raise PrivacyBudgetError(
-                f"{self!r} cannot price the release. {reason} Nothing was charged."
-            ) from reason
-        charge("external", stated, self, None)
+        cost = Cost((record,), self.delta, self.adjacency, str(unit), None, assumed, part=part)
+        charge("external", cost.statement(), self, None)
 
 
 def _recall(*given: Any) -> PrivacyBudget:

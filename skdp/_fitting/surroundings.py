@@ -139,8 +139,6 @@ def reads_rows(step: BaseEstimator) -> bool:
         return False
     if isinstance(step, BaseEstimator) and not get_tags(step).requires_fit:
         return False
-    if type(step).__name__ == "SplineTransformer":  # learns nothing else than knots
-        return isinstance(step.knots, str)
     # These encoders learn nothing else than categories, if those were given, and count no rows.
     if type(step) not in (OneHotEncoder, OrdinalEncoder):
         return True
