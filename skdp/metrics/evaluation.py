@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._fitting import refusals
 from skdp._fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
-from skdp._fitting.data import Data
 from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.parts import is_of_another, was_fitted_on
