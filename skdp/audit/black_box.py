@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import _is_fitted
 
 from skdp._fitting.privacy import SeededNoise
-from skdp._numbers import Array, Mask, MatrixLike
+from skdp._numbers import Array, Mask
 from skdp._version import __version__
 from skdp.accounting import Adjacency, PrivacyStatement, gaussian_epsilon
 from skdp.accounting.interchange import plain
@@ -289,14 +288,12 @@ def report(
     estimator: BaseEstimator,
     folder: str | os.PathLike[str] | None = None,
     *,
-    X: MatrixLike | None = None,
-    y: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
     n_fits: int = 1000,
-    confidence: float = 0.999,
     random_state: int | None = None,
 ) -> AuditReport:
     """Replay an estimator, put canaries into it, and return both with its statement.
+
+    All fits are on made-up rows.
 
     Parameters
     ----------
@@ -305,22 +302,12 @@ def report(
     folder : str or path, default=None
         Where to write ``audit.html`` for readers and ``audit.json`` for programs. It is created if
         it is missing. None writes nothing.
-    X, y : arrays, default=None
-        Rows to replay on. Small made-up data if None. Canaries are put into made-up rows in any
-        case, where nothing hides them.
-    groups : array of shape (n_samples,), default=None
-        Whose record each of the rows is.
-    n_fits, confidence, random_state
+    n_fits, random_state
         Of `canaries`.
 
     Returns
     -------
     AuditReport
-
-    Raises
-    ------
-    Exception
-        Of the fit, if the estimator refuses the data.
 
     Examples
     --------
@@ -331,14 +318,12 @@ def report(
     """
     model = estimator
     if not _is_fitted(estimator):
-        rows = made_up_data(estimator) if X is None else (X, y)
-        given = zip(("X", "y", "groups"), (*rows, groups), strict=True)
-        data = {name: value for name, value in given if value is not None}
-        model = _fitted_clone(audited_clone(estimator), data)
+        X, y = made_up_data(estimator)
+        model = _fitted_clone(audited_clone(estimator), {"X": X, "y": y})
     audited = AuditReport(
         _statement_of(model),
-        replay(estimator, X, y, groups=groups),
-        canaries(estimator, n_fits=n_fits, confidence=confidence, random_state=random_state),
+        replay(estimator),
+        canaries(estimator, n_fits=n_fits, random_state=random_state),
     )
     if folder is not None:
         place = Path(folder)

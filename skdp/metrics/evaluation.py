@@ -20,7 +20,7 @@ from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_plain
 from skdp._fitting.tables import is_dask
 from skdp._fitting.user_warnings import warn_about_scored_rows
-from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
+from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp._oracle import Public, Solution, Stage
 from skdp._oracle.sources.partitioned import Partitions
 from skdp._stages.base import StageParameters
@@ -50,7 +50,6 @@ def evaluate(
     subgroups: Iterable[Any] | Mapping[str, Any] | None = None,
     privacy: Privacy | None = None,
     target_range: tuple[float, float] | None = None,
-    log_loss_bound: float = requests.LOG_LOSS_BOUND,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
 ) -> Scores:
@@ -80,9 +79,10 @@ def evaluate(
         "neg_mean_absolute_error", "neg_mean_poisson_deviance",
         "neg_mean_gamma_deviance" and "neg_mean_pinball_loss" (or without ``neg_``). The default is
         "r2" or "d2_tweedie", and of a model with a ``quantile`` "neg_mean_pinball_loss". A model of
-        several quantiles has one score, the mean pinball loss over its quantiles. Deviances are
-        clipped to the largest deviance of a target from about the centre of the targets, which the
-        statement names. The budget is shared by all of them, so request only those that you need.
+        several quantiles has one score, the mean pinball loss over its quantiles. Log losses above
+        6 count as 6. Deviances are clipped to the largest deviance of a target from about the
+        centre of the targets, which the statement names. The budget is shared by all of them, so
+        request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together, positive. inf adds no noise.
     delta : float, default=1e-6
@@ -112,8 +112,6 @@ def evaluate(
         ``scaling`` declares, or that a private fit estimated, at most four scales of the target on
         either side. A fit that widened this range for a long tail predicts beyond it, but a wider
         range here would add as much more noise to scores.
-    log_loss_bound : float, default=6.0
-        Larger log losses count as this.
     offset : array of shape (n_samples,) or None, default=None
         Of the margins, which the model's predictions get. A regressor needs ``target_range``.
     sample_weight : array of shape (n_samples,) or None, default=None
@@ -187,7 +185,6 @@ def evaluate(
         delta=delta,
         privacy=privacy,
         target_range=target_range,
-        log_loss_bound=log_loss_bound,
     )
     by = by if column is None else None
     return scorer.fit(X, y, sample_weight, groups=groups, by=by, offset=offset).scores_
@@ -199,7 +196,7 @@ class PrivateScorer(PrivateEstimator):
 
     Parameters
     ----------
-    model, metrics, epsilon, delta, privacy, target_range, log_loss_bound
+    model, metrics, epsilon, delta, privacy, target_range
         Of `evaluate`.
     subgroups : Subgroups or None, default=None
 
@@ -216,7 +213,6 @@ class PrivateScorer(PrivateEstimator):
     delta: float = 1e-6
     privacy: Privacy | None = None
     target_range: tuple[float, float] | None = None
-    log_loss_bound: float = requests.LOG_LOSS_BOUND
     subgroups: Subgroups | None = None
 
     _predicts_rows = True
@@ -261,13 +257,10 @@ class PrivateScorer(PrivateEstimator):
         """Refuse what can be refused without rows."""
         self._check_shared_parameters()
         self._require_delta()
-        bound = self.log_loss_bound
-        require("log_loss_bound", bound, "lie in [1, 50]", is_real(bound) and 1 <= bound <= 50)
         self._request()
 
     def _request(self) -> requests.ScoreRequest:
-        given = self.subgroups, float(self.log_loss_bound), self.target_range
-        return requests.request_for(self.model, self.metrics, *given)
+        return requests.request_for(self.model, self.metrics, self.subgroups, self.target_range)
 
     def _read_rows(
         self,

@@ -24,12 +24,9 @@ from skdp._oracle import Weights
 from skdp._stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 from skdp.metrics import row_statistics
 from skdp.metrics import scores as estimates
-from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
+from skdp.metrics.row_statistics import LOG_LOSS_BOUND, ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import Answers, Metric, Score
 
-# A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
-# a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
-LOG_LOSS_BOUND = 6.0
 # Part of the budget of a mean loss that its square gets, which standard errors of sampling need.
 # For R2 and D2 it is the mean square of what a row adds to it: the noise of R2 is 4 % larger.
 SQUARE = 0.1
@@ -307,22 +304,20 @@ class ScoreRequest:
 class ClassifierScores(ScoreRequest):
     """A request for scores of a fitted classifier, whose log losses are clipped to a bound."""
 
-    def __init__(
-        self, model: BaseEstimator, metrics: Metrics, subgroups: Subgroups | None, bound: float
-    ) -> None:
+    def __init__(self, model: BaseEstimator, metrics: Metrics, subgroups: Subgroups | None) -> None:
         super().__init__(model, metrics, subgroups)
         self.classes = np.asarray(model.classes_)
-        self.bounds = {"log_loss": bound}
-        self.notes = {"log_loss": f"losses clipped to {bound:g}"}
+        self.bounds = {"log_loss": LOG_LOSS_BOUND}
+        self.notes = {"log_loss": f"losses clipped to {LOG_LOSS_BOUND:g}"}
         self.assumptions = [
             "The classes of the model are public, and that every label is one of them: other "
             "labels are refused."
         ]
         if "log_loss" in self.quantities:
-            self.assumptions.append(f"Log losses above {bound:g} count as that.")
+            self.assumptions.append(f"Log losses above {LOG_LOSS_BOUND:g} count as that.")
 
     def rows(self, data: Data) -> ClassifiedRows:
-        return ClassifiedRows(self.model, data, self.bounds["log_loss"])
+        return ClassifiedRows(self.model, data)
 
 
 class RegressorScores(ScoreRequest):
@@ -388,14 +383,13 @@ def request_for(
     model: BaseEstimator,
     names: str | Iterable[str] | None,
     subgroups: Subgroups | None,
-    log_loss_bound: float,
     declared_range: object,
 ) -> ScoreRequest:
     """Return the request for the scores of a fitted model, by names of metrics."""
     has_tags = hasattr(model, "__sklearn_tags__")
     if has_tags and is_classifier(model) and hasattr(model, "classes_"):
         metrics = metrics_by_name(model, names, len(model.classes_), subgroups is not None)
-        return ClassifierScores(model, metrics, subgroups, log_loss_bound)
+        return ClassifierScores(model, metrics, subgroups)
     if has_tags and is_regressor(model):
         metrics = metrics_by_name(model, names, 1, subgroups is not None)
         within = row_statistics.target_range(model, declared_range)

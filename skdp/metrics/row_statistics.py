@@ -26,6 +26,9 @@ from skdp._oracle.public import TARGET_RANGE
 from skdp._stages.column_bounds import declared_targets
 from skdp._stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
 
+# A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
+# a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
+LOG_LOSS_BOUND = 6.0
 # That of targets above 12 times their mean, and below a 20,000th of it.
 LARGEST_GAMMA_DEVIANCE, LARGEST_OVER_MEAN = 20.0, 12.0
 # How far the mean or median may lie from the centre that a fit estimated, relative to the largest
@@ -85,11 +88,10 @@ class ClassifiedRows:
     ----------
     model : fitted classifier
     data : Data
-    log_loss_bound : float
     """
 
-    def __init__(self, model: BaseEstimator, data: Data, log_loss_bound: float) -> None:
-        self.model, self._data, self._bound = model, data, log_loss_bound
+    def __init__(self, model: BaseEstimator, data: Data) -> None:
+        self.model, self._data = model, data
         self._labels = np.asarray(model.classes_)
         self.classes = class_numbers(data.y, self._labels, "y")  # numbers of the true labels
 
@@ -128,8 +130,8 @@ class ClassifiedRows:
     def log_loss(self) -> Array:
         """Log losses, in units of their bound. Probabilities below ``exp(-bound)`` are clipped."""
         chosen = self._probabilities[np.arange(len(self.classes)), self.classes]
-        losses = -np.log(np.maximum(chosen, math.exp(-self._bound)))
-        return np.asarray(np.minimum(losses, self._bound) / self._bound)
+        losses = -np.log(np.maximum(chosen, math.exp(-LOG_LOSS_BOUND)))
+        return np.asarray(losses / LOG_LOSS_BOUND)
 
     @property
     def ranking(self) -> Array:

@@ -289,27 +289,14 @@ class DPHoldout:
         model : fitted classifier or regressor
         metrics : str or iterable of str, default=None
         **options
-            Of `skdp.metrics.evaluate`.
+            Of `skdp.metrics.evaluate`, other than the second part itself.
 
         Returns
         -------
         Scores
         """
-        fixed = [name for name in ("X", "y", "sample_weight", "offset") if name in options]
-        if fixed:
-            raise ValueError(
-                f"DPHoldout.evaluate: it scores the second part, and got {', '.join(fixed)}. Leave "
-                "these out, or score other rows by skdp.metrics.evaluate. Nothing was released."
-            )
-        groups = self._test["groups"]
-        if options.get("groups", groups) is not groups:
-            by = "rows" if groups is None else "other groups"
-            raise ValueError(
-                f"DPHoldout.evaluate: the data were split by {by}, so one of these groups may be "
-                "in both parts. Omit groups here, or pass them to DPHoldout. Nothing was released."
-            )
         with parts.fits_on_part(self._parts[1], self._unit):
-            scores = evaluate(model, metrics=metrics, **{**self._test, **options})
+            scores = evaluate(model, metrics=metrics, **self._test, **options)
         self._count("evaluate", "the second part was scored {} times")
         return scores
 

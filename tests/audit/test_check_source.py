@@ -9,7 +9,6 @@ import pytest
 
 import skdp
 from skdp.audit import check_source
-from skdp.audit.sources import Digest
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 2))
@@ -72,17 +71,6 @@ class WrongIndex(Correct):
         return [one | {"index": 0} for one in self.parts]
 
 
-class Rounded(Correct):
-    def result(self, task):
-        def rounded(part):
-            result = task(**part)
-            if isinstance(result, Digest):
-                return result._replace(exact=float(np.float32(result.exact)))
-            return result
-
-        return rounded
-
-
 class Rows(Correct):
     def run(self, task, spread=map):
         return [one["X"] for one in self.parts]
@@ -117,14 +105,10 @@ def test_a_correct_class_passes(beside, targets):
 
 FAULTS = {
     Repeated: (AssertionError, "two partitions hold the same rows"),
-    OtherLength: (
-        AssertionError,
-        "pass 2 read other rows than pass 1: 210 in 3",
-    ),
-    OtherRows: (AssertionError, "pass 2 read other rows than pass 1"),
-    OtherOrder: (AssertionError, "in another order"),
+    OtherLength: (AssertionError, "pass 2 read other rows, .*: 210 in 3"),
+    OtherRows: (AssertionError, "pass 2 read other rows"),
+    OtherOrder: (AssertionError, "or another order, than pass 1"),
     WrongIndex: (ValueError, "must be its place in the order"),
-    Rounded: (AssertionError, "floats must arrive bit for bit"),
     Rows: (AssertionError, "run returned ndarray, in place of"),
     Fails: (OSError, "no such file"),
     CutsGroups: (ValueError, "rows of one group lie in several partitions"),
@@ -145,8 +129,3 @@ def test_rows_are_compared_with_those_in_memory():
         check_source(source, X, Y, sample_weight=WEIGHTS)
     with pytest.raises(AssertionError, match="X has 299"):
         check_source(Correct(), X[1:], Y[1:])
-
-
-def test_other_objects_are_refused():
-    with pytest.raises(TypeError, match=r"must be a subclass of skdp\.data\.Partitions, got list"):
-        check_source([(X, Y)])

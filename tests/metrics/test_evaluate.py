@@ -417,7 +417,6 @@ WRONG = {
     "epsilon must be": {"epsilon": 0.0},
     "delta must be positive": {"delta": 0.0},
     "groups must have one entry for each row": {"groups": [1, 2]},
-    "log_loss_bound must lie": {"log_loss_bound": 0.0},
     "adjacency must be": {"privacy": skdp.Privacy(adjacency="add_remove")},
     "y holds a label that is none of": {"y": lambda y: np.where(y == "yes", "maybe", y)},
     "y holds labels that are numbers. The classes of the model are text": {
