@@ -45,7 +45,8 @@ class PublicSample:
     target : float, pair (low, high), or None, default=None
         Public range of the targets of a regression, in their unit: both ends, or a bound on their
         absolute value. Targets outside are clipped, predictions keep to the range, and no budget is
-        spent on it. None estimates the range as ``scaling="auto"`` does.
+        spent on it, except that quantile regression still estimates the scale of its targets. None
+        estimates the range as ``scaling="auto"`` does.
     y : array of shape (n_rows,) or None, default=None
         Public targets, for a ``prior``. With them the rows are kept.
 
@@ -151,7 +152,8 @@ class PublicRange(BaseEstimator):
     target : float, pair (low, high), or None, default=None
         Public range of the targets of a regression, in their unit: both ends, or a bound on their
         absolute value. Targets outside are clipped, predictions keep to the range, and no budget is
-        spent on it. None estimates the range as ``scaling="auto"`` does.
+        spent on it, except that quantile regression still estimates the scale of its targets. None
+        estimates the range as ``scaling="auto"`` does.
 
     Examples
     --------

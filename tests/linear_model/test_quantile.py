@@ -39,6 +39,17 @@ def test_the_share_below_is_the_quantile():
         assert below == pytest.approx(quantile, abs=0.012)
 
 
+@pytest.mark.parametrize("target", [None, (0, 60), (0, 2000)], ids=["estimated", "fitting", "wide"])
+def test_high_quantiles_of_skewed_targets_are_right_in_any_declared_range(target):
+    X, y = draws(20_000)
+    y = np.exp(0.3 * (y - 10))
+    scaling = skdp.PublicRange(-4, 4, target=target)
+    for quantile in (0.9, 0.95):
+        model = skdp.DPQuantileRegressor(quantile, epsilon=10, scaling=scaling, privacy=seeded(0))
+        below = np.mean(y[10_000:] <= model.fit(X[:10_000], y[:10_000]).predict(X[10_000:]))
+        assert below == pytest.approx(quantile, abs=0.012)
+
+
 def test_several_quantiles_share_the_releases_and_do_not_cross():
     X, y = draws(40_000)
     given = {"solver": "whitened", "max_iter": 20, "privacy": seeded(0)}

@@ -174,7 +174,9 @@ class ScalingStage(OptionalStage):
             targets = Columns(
                 low, high, centre, np.maximum(high - centre, centre - low) / TARGET_RANGE
             )
-        counts_targets = is_regression(problem) and targets is None
+        # From the middle of a wide range, short gradients of quantiles lead too slowly to targets.
+        is_limit = problem.loss.degree == 1
+        counts_targets = is_regression(problem) and (targets is None or is_limit)
         wanted = columns is None, counts_targets
         histograms, first = (shares.Histograms(), shares.Histograms()), 0
         if public.streamed and any(wanted):
@@ -187,6 +189,8 @@ class ScalingStage(OptionalStage):
             insist = parameters.scaling == "private"
             thrifty = parameters.inference_share is not None
             histograms = shares.scaling_budget(public, *wanted, insist=insist, thrifty=thrifty)
+        if histograms[1].n_columns:
+            targets = None
         return cls(
             *histograms,
             centred,

@@ -59,8 +59,8 @@ class Whitened(descent.GradientSolver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1. "auto" is 16 for squared error and two classes, 40 for other
-        losses, 4 of a stream, and 300 without noise.
+        Number of steps, at least 1. "auto" is 16 for squared error and two classes, 40 to 100 for
+        quantiles, 40 for other losses, 4 of a stream, and 300 without noise.
     learning_rate : float, str, tuple (str, dict) or "auto", default="auto"
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity, or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
@@ -119,6 +119,10 @@ class Whitened(descent.GradientSolver):
         curvature = defaults.typical_curvature(public, problem)
         if not (problem.loss.quadratic or _has_hessian(public, problem)):
             n_steps = STEPS_WITHOUT_HESSIAN
+        if problem.loss.link == "identity" and problem.loss.degree == 1:
+            # The loss is hardly curved at high quantiles: steps are as many as noise allows for.
+            fewest_and_most = STEPS_WITHOUT_HESSIAN, defaults.FEWEST_STEPS
+            n_steps = defaults.count_within(public.signal_to_noise, fewest_and_most)
         if not problem.loss.separable:
             # Twice Newton's step at the start, where classes are as likely as each other.
             momentum = 1 - 1 / (2 * public.n_outputs * curvature)
