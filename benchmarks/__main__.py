@@ -79,16 +79,6 @@ def scores(module, names, options) -> None:
     print(*module.verdict(options.output), sep="\n")
 
 
-def fuzz(module, names, options) -> None:
-    sys.exit(bool(module.run(options.minutes or 60.0, options.seed, options.output)))
-
-
-def audit(module, names, options) -> None:
-    module.run(
-        options.output, options.command, 2 * options.runs, **({"cases": names} if names else {})
-    )
-
-
 def counts(module, names, options) -> None:
     terms = given(options, "epsilons", "runs", "jobs", "half")
     report(module, names, options, **terms)
@@ -181,9 +171,14 @@ COMMANDS = {
     "scores": Command(
         "score_coverage", scores, "coverage of private scores", "scores.csv", "METRIC"
     ),
-    "fuzz": Command("fuzz", fuzz, "random estimators and hostile values, see fuzz.py"),
+    "fuzz": Command(
+        "fuzz", lambda module, names, options: sys.exit(module.run(options.runs) > 0),
+        "random estimators and hostile values, see fuzz.py", runs=1000,
+    ),
     "audit": Command(
-        "audit", audit, "canaries against the claim, 20 times; see audit.py", "audit.csv", "CASE"
+        "audit",
+        lambda module, names, options: module.run(options.output, options.command, options.runs),
+        "canaries against the claim, see audit.py", "audit.csv", runs=20,
     ),
     "bugs": Command(
         "bug_table", lambda module, names, options: module.run(options.output, names),
@@ -246,11 +241,6 @@ def parse(arguments=None):
     )
     parser.add_argument("--verdict", action="store_true", help="from the file of results")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
-    parser.add_argument(
-        "--minutes", type=float,
-        help="of fuzz, 60 by default",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
     parser.add_argument(
         "--output", type=Path, help="a file (of papers a folder) in place of results"
     )

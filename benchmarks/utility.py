@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import results_file, table
 from benchmarks.registry import KINDS, Unavailable, methods, modules
 from benchmarks.scores import scores_of
-from skdp import NoiseWarning, SeededNoiseWarning
+from skdp import NoiseWarning
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 CONDITIONS = ("raw", "standardised")
@@ -32,10 +31,8 @@ def split_of(data, condition, seed):
 def one_fit(method, split, epsilon, delta, seed):
     """Scores and seconds of one fit, and whether it warned, or a reason why there are none."""
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
         warnings.simplefilter("always", NoiseWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", RuntimeWarning)
-        warnings.simplefilter("ignore", SeededNoiseWarning)
         start = time.perf_counter()
         try:
             model = method.make(split, epsilon, delta, seed).fit(split.X_train, split.y_train)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import skdp
-from benchmarks.registry import Method, Split, has_numbers
+from benchmarks.registry import Method, Split
 
 
 def estimator(split, epsilon, delta, seed, **parameters):
@@ -37,30 +37,6 @@ def linear(split, epsilon, delta, seed, **parameters):
     return Linear(estimator(split, epsilon, delta, seed, **parameters))
 
 
-class ClippedPredictions(skdp.DPLinearRegression):
-    """Predict linearly, then clip predictions to the private range of targets."""
-
-    def predict(self, X):
-        return np.clip(self.to_sklearn().predict(X), *self.prediction_range_)
-
-
-def clipped(split, epsilon, delta, seed):
-    """A regressor whose linear predictions are clipped."""
-    plain = estimator(split, epsilon, delta, seed)
-    return ClippedPredictions(**plain.get_params(deep=False))
-
-
-def with_bounds(split, epsilon, delta, seed):
-    """A linear model of columns with declared ends, which no codebook knows as well as this.
-
-    The ends are those of the rows, which is NOT private.
-    """
-    X = np.vstack([split.X_train, split.X_test])
-    low, high = X.min(axis=0), X.max(axis=0)
-    scaling = skdp.PublicRange(low, np.where(high > low, high, low + 1))
-    return linear(split, epsilon, delta, seed, scaling=scaling)
-
-
 @dataclass(frozen=True)
 class WithPublicRows:
     """Some of the rows are public: columns are read from them, and the others are trained on."""
@@ -84,13 +60,5 @@ class WithPublicRows:
 METHODS = [
     Method("skdp", "skdp", estimator),
     Method("skdp linear", "solver", linear, on_demand=True),
-    Method(
-        "skdp linear, clipped",
-        "solver",
-        clipped,
-        has_numbers,
-        on_demand=True,
-    ),
     Method("skdp, 2 % public", "solver", WithPublicRows, on_demand=True),
-    Method("skdp linear, bounds", "not private", with_bounds, on_demand=True),
 ]
