@@ -11,12 +11,11 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.core.shrinkage import spectrum
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 
-STEPS, GRAM_SHARE = 3, 0.25  # the latter of epsilon; steps share the rest
+STEPS = 2
 # Largest cell of a standardised column: that of a uniform one.
 LARGEST_CELL = math.sqrt(3)
-# Largest residual of the first step, in units of the targets, its fall from step to step, and the
-# least one.
-FIRST_CAP, FALL, LEAST_CAP = 2.5, 0.6, 0.8
+# Largest residual of the first step, in units of the targets. Later steps have half of it.
+FIRST_CAP = 3.0
 PRIOR = 1.0  # variance of coefficients of standardised columns, in squared units of the targets
 
 
@@ -27,15 +26,15 @@ class LaplaceNewton(Solver):
     1. The Gram matrix A of the rows is released once.
     2. Each step releases the sum of gradients at the current coefficients. With A and a normal
        prior, the coefficients move to their posterior mean, and the rest of their variance is
-       the prior of the next step. Residuals are capped more closely from step to step.
+       the prior of the next step. Residuals are capped more closely after the first step.
 
-    The epsilons of the releases add up. With more columns the noise of the matrix makes the steps
-    uncertain where columns are correlated, and solver "gd" is better.
+    The releases have equal epsilons, which add up. With more columns the noise of the matrix makes
+    the steps uncertain where columns are correlated, and solver "gd" is better.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1. "auto" is 3.
+        Number of steps, at least 1. "auto" is 2.
 
     References
     ----------
@@ -50,7 +49,7 @@ class LaplaceNewton(Solver):
     >>> scaling = PublicRange(-0.2, 0.2, target=(0, 400))
     >>> model = DPRidge(alpha=0.1, delta=0, epsilon=4.0, scaling=scaling).fit(X[:, [2]], y)
     >>> [(release.kind, release.count) for release in model.privacy_.releases]
-    [('gram', 1), ('gradient', 3)]
+    [('gram', 1), ('gradient', 2)]
     """
 
     name = "laplace_newton"
@@ -74,17 +73,15 @@ class LaplaceNewton(Solver):
         if public.is_noisy:
             row_norm = math.hypot(LARGEST_CELL * math.sqrt(public.n_features), constant)
             longest = LARGEST_CELL * public.n_features + constant
-        answer, gram_std = oracle.with_share(
-            GramSum(row_norm, order=1), GRAM_SHARE, mechanism="laplace"
-        )
+        share = 1 / (n_steps + 1)  # of epsilon, for each release
+        answer, gram_std = oracle.with_share(GramSum(row_norm, order=1), share, mechanism="laplace")
         known = defaults.penalty_hessian(problem, public)
         eigen = spectrum(unpack_gram(answer, public.n_parameters), gram_std, known)
         gram = (eigen.vectors * eigen.values) @ eigen.vectors.T
         point, precision, evidence = oracle.start(), self._prior(public), gram @ gram
         for step in range(n_steps):
-            cap = target_unit(public) * max(FIRST_CAP * FALL**step, LEAST_CAP)
+            cap = target_unit(public) * FIRST_CAP / min(step + 1, 2)
             request = GradientSum(point, cap * longest, 1)
-            share = (1 - GRAM_SHARE) / n_steps
             gradient, std = oracle.with_share(request, share, mechanism="laplace")
             gradient = gradient + public.total_weight * problem.penalty_gradient(point)
             # The gradient is known to be ``gram @ (point - minimum)``, up to its noise.

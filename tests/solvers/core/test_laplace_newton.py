@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import skdp
+from benchmarks.methods.simple_regression import NoisyStats
+from benchmarks.registry import Split
 from skdp._oracle import GramSum
 from skdp.accounting import Adjacency
 
@@ -18,21 +20,13 @@ def line(n_rows, seed):
     return x, y, np.polyval(np.polyfit(x, y, 1), [0.25, 0.75])
 
 
-def noisy_stats(x, y, epsilon, rng):
-    """NoisyStats of Alabi, McMillan, Sarathy, Smith, Vadhan (2022), Algorithm 1."""
-    n, scale = len(x), 3 * (1 - 1 / len(x)) / epsilon
-    moved, turned = x - x.mean(), y - y.mean()
-    slope = (moved @ turned + rng.laplace(0, scale)) / (moved @ moved + rng.laplace(0, scale))
-    start = y.mean() - slope * x.mean() + rng.laplace(0, 3 * (1 + abs(slope)) / n / epsilon)
-    return np.clip(start + slope * np.array([0.25, 0.75]), 0, 1)
-
-
 def errors(n_rows, epsilon, solver):
     found = []
     for seed in range(20):
         x, y, ends = line(n_rows, seed)
         if solver is None:
-            guess = noisy_stats(x, y, epsilon, np.random.default_rng(seed))
+            split = Split(x[:, None], x[:, None], y, y, False)
+            guess = NoisyStats(split, epsilon, 0.0, seed).fit(x[:, None], y).ends
         else:
             model = skdp.DPLinearRegression(
                 epsilon=epsilon,
