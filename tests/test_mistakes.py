@@ -110,7 +110,7 @@ REFUSED = {
         fit(lambda: LOGISTIC(constraint="ball")), "constraint", "'ball'", "'l2_ball'",
     ),
     "classes as numbers": (
-        fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS)), "classes are numbers (0, 1)", "text",
+        fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS)), "0, 1 (numbers)", "are in y, text",
     ),
     "label unknown": (
         fit(lambda: LOGISTIC(classes=["no", "maybe"]), (X, LABELS)), "'maybe', 'no'", "declared",

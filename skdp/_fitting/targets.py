@@ -13,9 +13,8 @@ from sklearn.utils import check_array, check_consistent_length
 from skdp._fitting import parts, refusals, tables
 from skdp._numbers import AnyArray, AnyType, Array, Indices, Table, is_real, listed, shown
 from skdp._oracle import Scaling
-from skdp._oracle.sources.column_map import ColumnMap
-from skdp._oracle.sources.records import quotient, row_norms
-from skdp._oracle.sources.row_blocks import AnyRows, block_rows, csr_slice, slices
+from skdp._oracle.sources.records import Records, quotient, row_norms
+from skdp._oracle.sources.row_blocks import AnyRows
 
 LARGEST_START = 1e50  # of a number in coef_init, intercept_init and offset
 
@@ -83,12 +82,6 @@ def checked_labels(y: Table) -> Table:
 def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
-    kinds = [kind_in_words(values) for values in (classes, labels)]
-    if len({*kinds, ""}) == 3:  # "" if all labels are missing
-        raise refusals.InputError(
-            f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
-            f"{kinds[1]}. Declare the labels as they are in y. {OWN_LABELS}"
-        )
     try:
         codes = np.searchsorted(classes, labels)
     except TypeError:  # objects of several kinds
@@ -97,8 +90,9 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     if np.any(classes[codes] != labels):
         raise refusals.InputError(
             "y contains a label that is not among the declared classes, "
-            f"{listed(classes.tolist(), 20)} ({kinds[0]}). Labels are private, so it is not shown. "
-            "Note that the number 1 and the text '1', and texts with and without a blank, differ. "
+            f"{listed(classes.tolist(), 20)} ({kind_in_words(classes)}). Declare the labels as "
+            f"they are in y, {kind_in_words(labels)}. They are private, so none is shown. Note "
+            "that the number 1 and the text '1', and texts with and without a blank, differ. "
             f"{OWN_LABELS}"
         )
     return classes, codes
@@ -264,44 +258,19 @@ def scaled_scores(
 
     A block of rows at a time, so that a standardised copy of it stays in a cache.
     """
-    (n_rows, n_columns), is_sparse = X.shape, bool(sparse.issparse(X))
-    in_units = None
+    in_units = base = shrink = None
     if scaling is not None and scaling.columns is not None:
-        columns = scaling.columns
-        in_units = columns.for_type(np.float64)
-        intercept = intercept + columns.centre @ coef
-        coef = coef * columns.scale[:, None]
-    size = max(1, block_rows(n_rows, n_columns, is_sparse, True))
-    scores, mapped = np.empty((n_rows, coef.shape[1])), None
-    if in_units is not None and not is_sparse:
-        mapped = np.empty((min(size, n_rows), n_columns))  # one for all blocks stays in a cache
-    for rows in slices(0, n_rows, size):
-        block = csr_slice(X, rows) if is_sparse else X[rows]
-        if in_units is not None:
-            block = in_units(block, None if mapped is None else mapped[: block.shape[0]])
-        scores[rows] = _scores_of_block(block, coef, in_units, row_bound)
-    scores += intercept
-    return scores
-
-
-def _scores_of_block(
-    X: Table, coef: Array, in_units: ColumnMap | None, row_bound: float | None
-) -> Array:
-    """Scores of standardised rows, without the intercept."""
-    # A sparse row is this one and its entries.
-    base = in_units.zeros if in_units is not None and sparse.issparse(X) else None
-    # A matrix times a vector is quicker than times a matrix of one column.
-    scores = np.asarray(X @ (coef[:, 0] if coef.shape[1] == 1 else coef)).reshape(-1, coef.shape[1])
-    if base is not None:
-        scores += base @ coef
+        in_units = scaling.columns.for_type(np.float64)
+        base = in_units.zeros if sparse.issparse(X) else None
+        intercept = intercept + scaling.columns.centre @ coef
+        coef = coef * scaling.columns.scale[:, None]
     if row_bound is not None:
-        is_long = np.ones(len(scores), bool)
-        if not sparse.issparse(X):
-            is_long = ~(np.einsum("ij,ij->i", X, X, dtype=np.float64) <= row_bound**2)
-        if is_long.any():
-            norms = row_norms(X[is_long], base=base)
-            scores[is_long] *= np.minimum(1.0, quotient(row_bound, norms))[:, None]
-    return scores
+        shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, in_units, base)))
+    nothing, scores = np.empty(0), np.empty((X.shape[0], coef.shape[1]))
+    records = Records(X, nothing, None, shrink, nothing, 0.0, in_units, base=base)
+    for rows, block in records.numbered_blocks():
+        scores[rows] = block.margins(coef)
+    return np.asarray(scores + intercept)
 
 
 def range_of_targets(
