@@ -24,8 +24,6 @@ from skdp.objective import Problem
 
 # Called after each answer, with the kind of the release and the debts so far.
 ReleaseCallback = Callable[[str], None]
-# Runs stages at a point that a solver has reached, given how much of the squared Gaussian-DP
-# parameter the solver's releases take in all, in the solver's own unit.
 Checkpoint = Callable[[Array, float], None]
 
 
@@ -46,8 +44,11 @@ class Oracle:
         Lengths of the gradients answered so far. Where there is noise, none are kept.
     scaling : Scaling or None
         How the records that it answers for are standardised.
-    at_checkpoint : callable or None
-        Called by :meth:`checkpoint`.
+    checkpoint : callable
+        Lets the stages run that have their place after half of a solver's steps. Solvers call it
+        that can continue from the same point with records that are clipped less. Arguments are that
+        point, without much of the noise of the last steps, and the total share of the solver's own
+        releases, in the unit of the shares of `with_share`.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Oracle:
         self.n_gradients: float = 0.0
         self.gradient_lengths: list[float] = []
         self.scaling: Scaling | None = None
-        self.at_checkpoint: Checkpoint | None = None
+        self.checkpoint: Checkpoint = lambda point, spent: None
         self._context, self._ledger = context, ledger
         self._source, self._noise_source, self._on_release = source, noise_source, on_release
         self._given = source  # before any scaling
@@ -420,31 +421,6 @@ class Oracle:
         finally:
             self._given = given
             self._answer_for(*before)
-
-    def checkpoint(self, point: Array, spent: float = 1.0) -> bool:
-        """Let the stages run that have their place after half of a solver's steps.
-
-        Solvers call it that can continue from the same point with records that are clipped less.
-
-        Parameters
-        ----------
-        point : array of shape ``public.shape``
-            Where the solver is, without much of the noise of its last steps.
-        spent : float, default=1.0
-            Total share of the solver's own releases, in the unit of the shares of `with_share`.
-
-        Returns
-        -------
-        bool
-            Whether ranges of columns are wider from here on.
-        """
-        before = None if self.scaling is None else self.scaling.columns
-        if self.at_checkpoint is not None:
-            self.at_checkpoint(point, spent)
-        after = None if self.scaling is None else self.scaling.columns
-        if before is None or after is None:
-            return False
-        return bool(((after.low < before.low) | (after.high > before.high)).any())
 
     def unclip(self, scaling: Scaling | None) -> None:
         """Answer for the records as they were given from here on, moved and divided, no more.

@@ -166,9 +166,8 @@ class SolverStage(Stage):
                 reached = inner.run(oracle, reached)
             results.update(reached.results)
 
-        oracle.at_checkpoint = checkpoint
+        oracle.checkpoint = checkpoint
         solved = self.solver.solve(oracle)
-        oracle.at_checkpoint = None
         scaling = solution.scaling and oracle.scaling
         return replace(
             solved,

@@ -9,12 +9,10 @@ from scipy.linalg import blas
 from skdp._numbers import Array, Indices
 from skdp._oracle import compiled
 from skdp._oracle.kernels import loops
-from skdp._oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
+from skdp._oracle.kernels.clipped_gradients import clipped_gradients
 from skdp._oracle.sources.records import Records, quotient
 from skdp._oracle.sources.row_blocks import (
-    LONGEST_BASE,
     UNIT_ROUNDOFF,
-    growth_of_rounding,
     is_csr,
 )
 from skdp.objective import Loss
@@ -326,31 +324,3 @@ def condition_numbers(transform: Array) -> tuple[float, float, float]:
     is_regular = least > size * len(transform) * 64 * UNIT_ROUNDOFF
     least, largest = 0.5 * least, 1.01 * largest
     return (size / least, largest / least, largest) if is_regular else (np.inf, np.inf, largest)
-
-
-def transform_rounding(
-    condition: float,
-    n_rows: int,
-    n_features: int,
-    n_columns: int,
-    is_sparse: bool,
-    grouped: bool = False,
-    base_ratio: float = LONGEST_BASE,
-) -> float:
-    """Relative rounding of a gradient sum in the rows' coordinates that is then transformed.
-
-    Norms there are off by ``(p + 4) u |T|_F |z|``, and ``|T'z| >= s |z|`` with s the least singular
-    value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the last
-    product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor. The norms
-    of all n rows count: where there are groups, a row less moves the others to places where a
-    product of matrices may round them in another way. Without groups, two norms would do. Those of
-    sparse rows are split (:func:`skdp._oracle.sources.row_blocks.growth_of_rounding`). A triangular
-    factor of T' is that of a matrix at most ``c p**2 u |T|_F`` away, c being a small integer
-    (Higham 2002, theorem 19.4, leaves it open, 10 is assumed). It is the same for all rows, so that
-    two norms are off by it.
-    """
-    more = 1 + n_columns - n_features
-    plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped, base_ratio)
-    n_norms = max(n_rows + 1, 2 * growth_of_rounding(base_ratio) if is_sparse else 2)
-    of_norms = n_norms * (n_columns + 4) + 2 * 10.0 * n_columns**2
-    return (plain + 4.0 * of_norms * UNIT_ROUNDOFF) * condition

@@ -54,7 +54,7 @@ from skdp._oracle.releases.gradients import RowSum
 from skdp._oracle.sources.base import RepeatableSource
 from skdp._oracle.sources.groups import GroupBlock
 from skdp._oracle.sources.records import Records, quotient
-from skdp._oracle.sources.row_blocks import UNIT_ROUNDOFF
+from skdp._oracle.sources.row_blocks import UNIT_ROUNDOFF, growth_of_rounding
 from skdp.objective import (
     Logistic,
     Loss,
@@ -194,35 +194,34 @@ class Coordinates(base.Checked):
     forms: tuple[Array, Array] = field(init=False, repr=False)
 
     def rounding(self, context: PublicContext, n_rows: int) -> float:
-        """Return the rounding error of a sum of gradients in the rows' own coordinates.
+        """Return the relative rounding of a sum of gradients in the rows' own coordinates.
 
-        Parameters
-        ----------
-        context : PublicContext
-        n_rows : int
-
-        Returns
-        -------
-        float
+        Norms there are off by ``(p + 4) u |T|_F |z|``, and ``|T'z| >= s |z|`` with s the least
+        singular value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that
+        of the last product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same
+        factor. The norms of all n rows count: where there are groups, a row less moves the others
+        to places where a product of matrices may round them in another way. Without groups, two
+        norms would do. Those of sparse rows are split
+        (:func:`skdp._oracle.sources.row_blocks.growth_of_rounding`). A triangular factor of T' is
+        that of a matrix at most ``c p**2 u |T|_F`` away, c being a small integer (Higham 2002,
+        theorem 19.4, leaves it open, 10 is assumed). It is the same for all rows, so that two norms
+        are off by it.
         """
-        public = context.public
-        sizes = public.n_features, public.n_parameters
-        return kernel.transform_rounding(
-            self.condition, n_rows, *sizes, public.sparse, public.grouped, public.base_ratio
-        )
+        public, size = context.public, context.public.n_parameters
+        n_norms = max(n_rows + 1, 2 * growth_of_rounding(public.base_ratio) if public.sparse else 2)
+        of_norms = n_norms * (size + 4) + 2 * 10.0 * size**2
+        plain = context.rounding(n_rows, 1 + public.has_intercept)
+        return (plain + 4.0 * of_norms * UNIT_ROUNDOFF) * self.condition
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square, got shape {self.matrix.shape}.")
-        for name, value in zip(
-            ("condition", "stretch", "largest"),
-            kernel.condition_numbers(self.matrix),
-            strict=True,
-        ):
-            object.__setattr__(self, name, value)
+        names = "condition", "stretch", "largest", "forms"
         forms = np.linalg.qr(self.matrix.T, mode="r"), self.matrix @ self.matrix.T
-        object.__setattr__(self, "forms", forms)
+        values = *kernel.condition_numbers(self.matrix), forms
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
         if not self.condition < math.inf:
             raise ValueError(
                 "Coordinates: T is singular, up to rounding. Nothing was released for it."
@@ -626,7 +625,7 @@ class ShrunkGradientSum(RowSum, OfWhitenedRows):
     ``f u r'``. Two records are less than twice that apart if only labels differ, as
     :func:`capped_residuals_of` proves: ``f u`` is the same. T is fixed here, finite, and public, as
     whatever a solver names. It affects the bound on rounding errors, which is
-    :func:`skdp._oracle.kernels.second_moments.transform_rounding`.
+    `Coordinates.rounding`.
 
     Parameters
     ----------

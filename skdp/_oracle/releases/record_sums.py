@@ -343,7 +343,19 @@ class TailSum(RecordSum):
         return self.clip_norm
 
     def numbers(self, block: Records, context: PublicContext) -> Array:
-        margins = _cut(block, self.low, self.high, self.row_bound).margins(self.point)
+        # Rows are cut to ranges, and then scaled down to the bound on them.
+        X, base_row, low, high = block.stored, block.base, self.low, self.high
+        if is_csr(X):  # the base is cut, and the rest of the cut row is stored
+            own = X.data if base_row is None else X.data + base_row[X.indices]
+            zeros = np.zeros(block.n_features) if base_row is None else base_row
+            base_row = np.clip(zeros, low, high)
+            own = np.clip(own, low[X.indices], high[X.indices]) - base_row[X.indices]
+            X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
+        else:
+            X = np.minimum(np.maximum(X, low), high)  # quicker than np.clip
+        shrink = np.minimum(1.0, quotient(self.row_bound, row_norms(X, None, base_row)))
+        cut = replace(block, stored=X, columns=None, base=base_row, shrink=shrink)
+        margins = cut.margins(self.point)
         along = block.margins(self.point) - margins
         return derivatives(block, context.problem.loss, margins, along)
 
@@ -354,20 +366,6 @@ class TailSum(RecordSum):
                 f"TailSum: low and high must have {context.public.n_features} entries, got "
                 f"{self.low.shape} and {self.high.shape}. Nothing was released for it."
             )
-
-
-def _cut(block: Records, low: Array, high: Array, row_bound: float) -> Records:
-    """Return the records with rows cut to ranges, and then scaled down to the bound on them."""
-    X, base_row = block.stored, block.base
-    if is_csr(X):  # the base is cut, and the rest of the cut row is stored
-        own = X.data if base_row is None else X.data + base_row[X.indices]
-        base_row = np.clip(np.zeros(block.n_features) if base_row is None else base_row, low, high)
-        own = np.clip(own, low[X.indices], high[X.indices]) - base_row[X.indices]
-        X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
-    else:
-        X = np.minimum(np.maximum(X, low), high)  # quicker than np.clip
-    shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, None, base_row)))
-    return replace(block, stored=X, columns=None, base=base_row, shrink=shrink)
 
 
 # ---------------------------------------------------------------- scores of a given model

@@ -144,7 +144,7 @@ class Records:
             stored = stored[rows]
             if not self.loses_zeros:  # many rows that are written out are for blocks to map
                 stored, columns = self._mapped(stored), None
-        elif rows.start == 0 and rows.stop >= self.n_rows:
+        elif rows.start == 0 and rows.stop >= self.stored.shape[0]:
             return self
         else:
             stored = row_blocks.csr_slice(stored, rows) if self.is_sparse else stored[rows]

@@ -248,8 +248,10 @@ class WhitenedPath(descent.Path):
     def query(self, oracle: Oracle, step: descent.Step) -> Array:
         if self._done == self._n_steps // 2 > 0:
             middle = self.point if oracle.is_rehearsal else self._half.result()
-            if oracle.checkpoint(self._transform @ middle):
-                # Rows are longer than the Gram matrix knows, and so is the curvature larger.
+            before = oracle.scaling
+            oracle.checkpoint(self._transform @ middle, 1.0)
+            if oracle.scaling is not before:
+                # Ranges are wider: rows are longer than the Gram matrix knows, curvature is larger.
                 self._row_norm = min(self._row_norm, ROW_FACTOR * self._expected)
                 self._slowdown = max(self._slowdown, CURVATURE_AFTER_WIDENING)
         coef = self.at(step)

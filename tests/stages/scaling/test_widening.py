@@ -255,7 +255,7 @@ def test_solvers_have_one_checkpoint_if_they_say_so(name):
     solver, seen = get_solver(name).resolve(public, PROBLEM), []
 
     def run(oracle, _):
-        oracle.at_checkpoint = lambda *arguments: seen.append(arguments)
+        oracle.checkpoint = lambda *arguments: seen.append(arguments)
         solver.solve(oracle)
 
     rehearse(SimpleNamespace(run=run), public, PROBLEM)
