@@ -11,7 +11,6 @@ from skdp._fitting import budget
 from skdp._oracle.releases import moments, record_sums
 from skdp._oracle.releases.base import Statistic
 from skdp._oracle.sources.memory import MemorySource
-from skdp.linear_model import base
 from skdp.objective import Multinomial
 
 LABEL = skdp.Privacy(adjacency="label")
@@ -77,17 +76,6 @@ def score_squares_label_multi(patch):
         return replace(found, spread=1.0) if context.public.features_are_public else found
 
     patch.setattr(moments.ScoreSquares, "contribution", contribution)
-
-
-@bug("a plan of unweighted rows is reused for weighted ones", three_classes)
-def plan_ignores_weighted(patch):
-    original = base.plan_key
-
-    def plan_key(model, facts):
-        bounds, public, *rest = facts
-        return original(model, (bounds, replace(public, weighted=False), *rest))
-
-    patch.setattr(base, "plan_key", plan_key)
 
 
 @bug("values of rows at an earlier point are reused")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,14 +24,7 @@ from skdp._fitting.refusals import refuse_columns, without_cells
 from skdp._fitting.surroundings import everything_in
 from skdp._fitting.targets import Targets
 from skdp._numbers import AnyArray, AnyType, Table
-from skdp._oracle import (
-    NoiseSource,
-    Public,
-    Solution,
-    compiled,
-    make_plan,
-    run,
-)
+from skdp._oracle import NoiseSource, Public, Solution, compiled, make_plan, run
 from skdp._oracle.session import Stages
 from skdp._oracle.sources.base import IN_MEMORY, Source
 from skdp._oracle.sources.memory import Map, row_threads
@@ -42,15 +34,6 @@ from skdp._version import DOCUMENTATION, __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.objective import Problem, SquaredError
 from skdp.solvers import get_solver
-
-# Parameters that no plan depends on.
-NOT_PLANNED = frozenset({"verbose"})
-
-# Plans of fits that were prepared lately, by parameters and shape: the fits of a cross-validation
-# share theirs. The oldest goes first.
-MAX_PLANS = 64
-_plans: dict[Hashable, Prepared] = {}
-
 
 # Attribute of an estimator that was pickled inside blocks of budgets: their identities.
 _SENT_BUDGETS = "_sent_budgets"
@@ -458,61 +441,3 @@ def _printing(who: str) -> Callable[[str], None]:
         shown.add(kind)
 
     return show
-
-
-# ---------------------------------------------------------------- plans, once for equal fits
-
-
-def _frozen(value: Any) -> Hashable:
-    """Return a value of a parameter as a key. TypeError if its state may not be all in it.
-
-    Objects of skdp are their attributes. Of other objects and of functions this is not known.
-    """
-    kind = type(value)
-    if value is None or kind in (bool, int, float, str) or isinstance(value, np.generic):
-        return kind, value
-    if isinstance(value, Enum):
-        return kind, value.name
-    if kind is np.ndarray and value.dtype != object:
-        return value.dtype.str, value.shape, value.tobytes()
-    if kind in (list, tuple, range):
-        return kind, *map(_frozen, value)
-    if kind is frozenset:
-        return kind, frozenset(map(_frozen, value))
-    if kind is dict:
-        return kind, *((name, _frozen(inside)) for name, inside in value.items())
-    if kind.__module__.partition(".")[0] == "skdp" and hasattr(value, "__dict__"):
-        return kind, _frozen(vars(value))
-    raise TypeError(f"{kind.__name__} is no key.")
-
-
-def plan_key(model: Any, facts: tuple[object, ...]) -> Hashable | None:
-    """Return the key of a model's plan among `known_plan`. None if no key can contain all of it.
-
-    Parameters
-    ----------
-    model : estimator
-        Its parameters are part of the key.
-    facts : tuple
-        All other public facts that the plan depends on.
-    """
-    parameters = model.get_params(deep=False) | {"privacy": model._terms.for_plans()}
-    planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
-    try:
-        return type(model), _frozen([planned, facts])
-    except TypeError:
-        return None
-
-
-def known_plan(key: Hashable | None) -> Prepared | None:
-    """Return the parts of a fit that were kept. Equal fits of one shape are planned once."""
-    return _plans.get(key)
-
-
-def kept(key: Hashable | None, prepared: Prepared) -> Prepared:
-    """Keep the parts of a fit for others with the same key, and return them."""
-    if key is not None:
-        while len(_plans) >= MAX_PLANS:
-            _plans.pop(next(iter(_plans)), None)
-        _plans[key] = prepared
-    return prepared

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docstrings import without_types
 from skdp._fitting import assumptions, parameters, refusals, user_warnings
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, PrivateEstimator, kept, known_plan, plan_key
+from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_stream
 from skdp._fitting.targets import (
@@ -581,8 +581,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             max_weight=terms.max_weight,
             **facts,
         )
-        key = plan_key(self, (bounds, public, start))
-        return known_plan(key) or kept(key, self._prepared(bounds, public, start))
+        return self._prepared(bounds, public, start)
 
     def _prepared(
         self, bounds: column_bounds.DeclaredBounds | None, public: Public, start: Start | None
