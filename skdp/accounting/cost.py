@@ -162,13 +162,8 @@ class Cost:
         """
         return replace(self, _certified=(self.releases, self.delta, epsilon, theorem))
 
-    def price(self, delta: float | None = None) -> tuple[float, str]:
+    def price(self) -> tuple[float, str]:
         """Return the certified epsilon, and the theorem behind it.
-
-        Parameters
-        ----------
-        delta : float or None, default=None
-            In [0, 1). None for that of the cost.
 
         Returns
         -------
@@ -178,24 +173,19 @@ class Cost:
         Raises
         ------
         ValueError
-            If delta is out of range, or None although the fits state different ones.
+            If delta is out of range, or the fits state different ones.
         UnknownCost
             If no theorem covers all releases together.
         """
-        stated = self._stated(delta)
+        stated = self._stated
         if self._certified is not None:
             releases, delta, epsilon, theorem = self._certified
             if releases is self.releases and delta == stated:
                 return epsilon, theorem
         return price(self.event, stated, Adjacency.parse(self.adjacency, labels=True))
 
-    def statement(self, delta: float | None = None) -> PrivacyStatement:
+    def statement(self) -> PrivacyStatement:
         """Return the privacy statement.
-
-        Parameters
-        ----------
-        delta : float or None, default=None
-            In [0, 1). None for that of the cost.
 
         Returns
         -------
@@ -206,10 +196,10 @@ class Cost:
         ValueError, UnknownCost
             As `price`.
         """
-        epsilon, certifier = self.price(delta)
+        epsilon, certifier = self.price()
         return PrivacyStatement(
             epsilon=epsilon,
-            delta=self._stated(delta),
+            delta=self._stated,
             adjacency=self.adjacency,
             accountant=certifier,
             releases=self._on_part,
@@ -220,12 +210,12 @@ class Cost:
             n_groups=self.n if self.unit == "group" else None,
         )
 
-    def _stated(self, delta: float | None) -> float:
-        delta = self.delta if delta is None else delta
-        if delta is None:
+    @property
+    def _stated(self) -> float:
+        if self.delta is None:
             raise ValueError("the fits state different deltas. Pass the delta of the total.")
-        require("delta", delta, "lie in [0, 1)", 0 <= delta < 1)
-        return delta
+        require("delta", self.delta, "lie in [0, 1)", 0 <= self.delta < 1)
+        return self.delta
 
     @property
     def _all_assumptions(self) -> tuple[str, ...]:
@@ -272,7 +262,7 @@ def composed(
     """
     try:
         total = functools.reduce(operator.or_ if disjoint else operator.add, costs)
-        return replace(total, delta=total._stated(None) if delta is None else delta)
+        return replace(total, delta=total._stated if delta is None else delta)
     except ValueError as reason:
         raise ValueError(f"{who}: {reason}") from None
 

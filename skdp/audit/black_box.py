@@ -23,7 +23,6 @@ from skdp.accounting import Adjacency, PrivacyStatement, gaussian_epsilon
 from skdp.accounting.interchange import plain
 from skdp.audit.neighbours import labels_of, made_up_data, relation_of
 from skdp.audit.replaying import ReplayReport, Report, audited_clone, replay, takes_weights
-from skdp.model_selection import total_privacy
 
 SCOPE = (
     "An audit finds bugs. It proves none absent. Replay holds for the records that it tried, "
@@ -136,7 +135,7 @@ def canaries(
     direction, middle = _direction(outputs[:n_learn], is_in[:n_learn])
     scores, is_in = (outputs[n_learn:] - middle) @ direction, is_in[n_learn:]
     wrong = int(((scores > 0) != is_in).sum())
-    claim = _statement_of(model)
+    claim: PrivacyStatement = model.privacy_
     lower = bounds_from_errors(wrong, len(scores), claim.delta, confidence)
     parts = scores[is_in], scores[~is_in]
     return CanaryReport(type(estimator).__name__, claim, *lower, confidence, len(scores), *parts)
@@ -168,16 +167,6 @@ def _fitted_clone(estimator: BaseEstimator, data: Mapping[str, Any]) -> BaseEsti
     """Return a fitted clone of an estimator."""
     with warnings.catch_warnings(action="ignore"):  # that so few rows cannot teach a model anything
         return clone(estimator).fit(**data)
-
-
-def _statement_of(model: BaseEstimator) -> PrivacyStatement:
-    """Return the statement of a fitted model, or the total of the private ones inside it."""
-    statement: PrivacyStatement | None = getattr(model, "privacy_", None)
-    if statement is None:
-        parameters = model.get_params().items()
-        deltas = [value for name, value in parameters if name.rpartition("__")[2] == "delta"]
-        statement = total_privacy(model, delta=sum(deltas))
-    return statement
 
 
 def _direction(vectors: Array, is_in: Mask) -> tuple[Array, Array]:
@@ -321,7 +310,7 @@ def report(
         X, y = made_up_data(estimator)
         model = _fitted_clone(audited_clone(estimator), {"X": X, "y": y})
     audited = AuditReport(
-        _statement_of(model),
+        model.privacy_,
         replay(estimator),
         canaries(estimator, n_fits=n_fits, random_state=random_state),
     )

@@ -101,11 +101,6 @@ class Score(float):
         """Standard deviation of the score from one draw of as many rows to another, an estimate."""
         return self.sampling
 
-    @property
-    def std_error(self) -> float:
-        """Standard error of the score as an estimate for other rows: noise and sampling."""
-        return math.hypot(self.noise_std, self.sampling_std)
-
     def interval(self, level: float = 0.95, of: str = "rows") -> tuple[float, float]:
         """Return an interval that holds the exact score with this probability.
 

@@ -87,14 +87,14 @@ def test_terms_that_differ_do_not_add_up():
         composed("total", [fit(), fit(delta=1e-7)])
     with pytest.raises(ValueError, match=r"state different deltas\. Pass the delta"):
         (fit() + fit(delta=1e-7)).statement()
-    assert (fit() + fit(delta=1e-7)).statement(1e-5).delta == 1e-5
+    assert replace(fit() + fit(delta=1e-7), delta=1e-5).statement().delta == 1e-5
     with pytest.raises(ValueError, match=r"delta must lie in \[0, 1\)"):
-        fit().statement(1.0)
+        fit(delta=1.0).statement()
 
 
 def test_a_certified_price_holds_for_the_releases_and_the_delta_that_it_was_certified_for():
     cost = fit(1.0).certify(0.5, "a theorem")
-    assert cost.price() == cost.price(DELTA) == (0.5, "a theorem")
+    assert cost.price() == (0.5, "a theorem")
     part = replace(cost, part=((Partition(0, 2, shared="a"), 1),), assumptions=("a",))
     assert part.statement().epsilon == 0.5
     for other in (
@@ -106,4 +106,4 @@ def test_a_certified_price_holds_for_the_releases_and_the_delta_that_it_was_cert
         Cost.of(cost.statement()),
     ):
         assert other.price()[1] == "gdp"
-    assert cost.price(1e-5)[1] == "gdp"
+    assert replace(cost, delta=1e-5).price()[1] == "gdp"

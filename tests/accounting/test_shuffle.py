@@ -4,12 +4,16 @@ import math
 
 import pytest
 
-from costs import cost
+from costs import by_pairs, cost
 from skdp.accounting import (
     Adjacency,
     ApproximateDP,
+    Composed,
+    Gaussian,
     Laplace,
+    PoissonSampled,
     Shuffled,
+    price,
 )
 from skdp.accounting.papers import clone_delta
 
@@ -48,9 +52,10 @@ def test_shuffling_prices_randomisers_between_any_two_records():
         assert clone_delta(10_000, local, found) == pytest.approx(1e-6, rel=1e-4)
 
 
-def test_shuffled_local_deltas_are_charged():
-    clean = cost(Shuffled(1000, ApproximateDP(1.0)), 1e-6, ZERO_OUT)
-    leaky = cost(Shuffled(1000, ApproximateDP(1.0, 1e-10)), 1e-6, ZERO_OUT)
-    assert clean < leaky < 1.0
+def test_a_shuffled_pass_and_a_polish():
+    plan = Composed(((Shuffled(5000, Gaussian(6.0)), 1), (PoissonSampled(0.01, Gaussian(2.0)), 20)))
+    found, name = price(plan, 1e-6, ZERO_OUT)
+    assert name == "mixed"
+    assert found < by_pairs(plan, 1e-6, ZERO_OUT)
     hopeless = Shuffled(1000, ApproximateDP(1.0, 1e-5))
     assert cost(hopeless, 1e-6, ZERO_OUT) == math.inf

@@ -154,7 +154,6 @@ def test_sampling_is_told_apart_from_noise(two_classes):
     model, X, y = two_classes
     score = exact(model, X, y, ["accuracy", "log_loss"])["accuracy"]
     assert score.sampling_std == pytest.approx(math.sqrt(score.value * (1 - score.value) / 2000))
-    assert score.std_error == score.sampling_std
     assert score.interval() == (score.value, score.value)
     low, high = score.interval(0.9, of="population")
     assert high - low == pytest.approx(2 * stats.norm.ppf(0.95) * score.sampling_std)
