@@ -44,9 +44,10 @@ MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
-# Logarithm of a factor on a likelihood, which is not 0, as nothing else may fit a column at all. In
-# float32 the product of two is not 0 either.
+# Logarithm of a factor on a likelihood, which is not 0, as nothing else may fit a column at all.
 LOG_UNLIKELY = math.log(np.finfo(np.float32).tiny) / 2
+# Logarithm of a posterior, next to the largest, that a sum in single precision does not show.
+LOG_NEGLIGIBLE = math.log(np.finfo(np.float32).eps)
 REACH = 24  # half octaves: farther from the size of a range, all its bins but one are empty
 
 # ------------------------------------------------------------------ the table of distributions
@@ -175,11 +176,11 @@ def moments() -> AnyArray:
 
 
 @functools.cache
-def unlikely() -> AnyArray:
-    """Return a term of log likelihoods, shape (n_families, n_locations), 0 if it is usual."""
+def log_prior() -> AnyArray:
+    """Return the log prior of each distribution, far less for standardised ones of other scales."""
     elsewhere = (locations() < -2) | (locations() > 0)
     table = np.multiply.outer([one.is_standardised for one in families()], elsewhere)
-    return np.asarray(table * LOG_UNLIKELY, np.float32)
+    return np.asarray(np.log(prior()) + table * LOG_UNLIKELY, np.float32)
 
 
 # ------------------------------------------------------------------ histograms
@@ -423,32 +424,36 @@ def magnitude_bounds() -> tuple[Array, Array]:
 # ------------------------------------------------------------------ the posterior
 
 
-def _shared_prior(
-    likelihoods: AnyArray, of: Indices | slice, at: slice
-) -> tuple[AnyArray, AnyArray]:
-    """Return empirical Bayes priors: of each column for its likelihoods, and of other columns.
+def _with_shared_prior(likelihoods: AnyArray, near: Indices) -> tuple[AnyArray, AnyArray]:
+    """Return posteriors by empirical Bayes priors, not normalised, and the prior of other columns.
 
     Columns share the frequencies of families and of locations, each on its own, as there are too
     many distributions to count them one by one: a prior is the product of these two. The prior of a
     column leaves the column itself out, so that its own counts are not used twice. Likelihoods are
-    those of some families at some locations.
+    those of the distributions with these numbers.
     """
-    weighted = likelihoods * prior()[of, at]
-    shares = [np.zeros((len(likelihoods), n), np.float32) for n in prior().shape]
-    shares[0][:, of], shares[1][:, at] = weighted.sum(axis=2), weighted.sum(axis=1)
+    numbers = np.divmod(near, prior().shape[1])
     known = [PRIOR_STRENGTH * prior().sum(axis=1), PRIOR_STRENGTH * prior().sum(axis=0)]
+    values = likelihoods * prior().take(near)
     for _ in range(EM_ITERATIONS):
-        for one in shares:
-            one /= one.sum(axis=1, keepdims=True)
+        values /= values.sum(axis=1, keepdims=True)
+        shares = [np.zeros((len(values), len(one)), np.float32) for one in known]
+        for share, of in zip(shares, numbers, strict=True):
+            some, sums = _sums_by(of, values)
+            share[:, some] = sums
         of_more = [before + one.sum(axis=0) for before, one in zip(known, shares, strict=True)]
-        family, location = (
-            np.maximum(one - share, before)
-            for one, share, before in zip(of_more, shares, known, strict=True)
-        )
-        family, location = family[:, of], location[:, at]
-        shares[0][:, of] = family * np.matmul(likelihoods, location[:, :, None])[:, :, 0]
-        shares[1][:, at] = location * np.matmul(family[:, None], likelihoods)[:, 0]
-    return family[:, :, None] * location[:, None], np.multiply.outer(*of_more)
+        values = likelihoods.copy()
+        for more, share, before, of in zip(of_more, shares, known, numbers, strict=True):
+            values *= np.take(np.maximum(more - share, before), of, axis=1)
+    return values, np.multiply.outer(*of_more)
+
+
+def _sums_by(numbers: Indices, values: AnyArray) -> tuple[Indices, AnyArray]:
+    """Return the distinct numbers, and the sums of the columns of ``values`` that have each."""
+    order = np.argsort(numbers.astype(np.uint8), kind="stable")  # quick for bytes
+    in_order = numbers[order]
+    starts = np.flatnonzero(np.diff(in_order, prepend=-1))
+    return in_order[starts], np.add.reduceat(np.take(values, order, axis=1), starts, axis=1)
 
 
 def posteriors(
@@ -456,35 +461,25 @@ def posteriors(
 ) -> Iterator[tuple[Indices, Indices, AnyArray]]:
     """Yield columns, numbers of distributions and their posterior, a chunk of columns at a time.
 
-    Columns that are ``pooled`` share a prior, which the first chunk determines. Of other families,
-    and at other locations, than those of the numbers, likelihoods next to the largest are below the
-    normal numbers of single precision.
+    Columns that are ``pooled`` share a prior, which the first chunk determines. The posterior of
+    other distributions than those of the numbers is negligible in single precision.
     """
     n_columns, of_others = len(histograms[0].shares), prior()
-    step, numbers = -(-n_columns // MAX_COLUMNS), np.arange(prior().size).reshape(prior().shape)
+    step = -(-n_columns // MAX_COLUMNS)
     for start in range(step):
         columns = np.arange(start, n_columns, step)
-        logs = np.repeat(unlikely()[None], len(columns), axis=0)
+        logs = np.repeat(log_prior()[None], len(columns), axis=0)
         for one in histograms:
             one.of(columns).add_log_likelihood(logs)
-        largest = logs.max(axis=1)
-        least = largest.max(axis=1, keepdims=True) + 2 * LOG_UNLIKELY
-        at, of = (_ends((one > least).any(axis=0)) for one in (largest, logs.max(axis=2)))
-        values = logs[:, of, at]
-        values -= largest.max(axis=1)[:, None, None]
-        np.exp(values, out=values)
-        own = of_others[of, at]
+        logs = logs.reshape(len(columns), -1)
+        largest = logs.max(axis=1, keepdims=True)
+        near = np.flatnonzero((logs > largest + LOG_NEGLIGIBLE).any(axis=0))
+        values = np.exp(logs[:, near] - largest) / prior().take(near)
         if pooled and start == 0 and n_columns > 1:
-            own, of_others = _shared_prior(values, of, at)
-        values *= own
-        values /= values.sum(axis=(1, 2), keepdims=True)
-        yield columns, numbers[of, at].ravel(), values.reshape(len(columns), -1)
-
-
-def _ends(is_near: Mask) -> slice:
-    """Return the places from the first to the last one that is near."""
-    places = np.flatnonzero(is_near)
-    return slice(int(places[0]), int(places[-1]) + 1)
+            values, of_others = _with_shared_prior(values, near)
+        else:
+            values *= of_others.take(near)
+        yield columns, near, values / values.sum(axis=1, keepdims=True)
 
 
 def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
@@ -496,8 +491,5 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 
 def median_bin(posterior: AnyArray, bins: Indices) -> Indices:
     """Posterior median of a bin that each distribution has."""
-    order = np.argsort(bins.astype(np.uint8), kind="stable")  # quick for bytes
-    in_order = bins[order]
-    starts = np.flatnonzero(np.diff(in_order, prepend=-1))
-    sums = np.cumsum(np.add.reduceat(np.take(posterior, order, axis=1), starts, axis=1), axis=1)
-    return np.asarray(in_order[starts[np.argmax(sums >= 0.5, axis=1)]])
+    some, sums = _sums_by(bins, posterior)
+    return np.asarray(some[np.argmax(np.cumsum(sums, axis=1) >= 0.5, axis=1)])
