@@ -15,9 +15,10 @@ where mu is the Gaussian-DP parameter of (epsilon, delta), halved for replace-on
    is below 1 and residuals have no bound: noise alone carries the predictions no further than about
    ``c s min(a**(1/3), a**(1/12))``, however many steps there are, so that a small budget gives a
    cautious model and not a wild one.
-3. the number of steps, from 100 to 500, keeps the step size stable, with momentum 0.9, for the most
-   correlated columns, whose curvature is h d with h the curvature of the loss, or h times the
-   squared bound on a row where residuals have no bound.
+3. the number of steps T, from 40 to 500, keeps the step size stable for the most correlated
+   columns, whose curvature is h d with h the curvature of the loss, or h times the squared bound on
+   a row where residuals have no bound. The momentum is 0.9 from 100 steps on. With fewer it builds
+   up over about a tenth of them: the longest stable step is in proportion to their number.
 4. noise is uniform, and the mean of the last half of the iterates is returned.
 
 **Laplace noise.** The rules stay, with clipping in L1 norm. A plan of T steps with delta = 0 costs
@@ -54,7 +55,7 @@ from skdp.objective import Problem
 from skdp.solvers.base import Settings
 from skdp.steps import LocalSizes
 
-# Polyak's momentum beta in gradient descent with Gaussian noise.
+# Polyak's momentum beta in gradient descent with Gaussian noise. Less over few steps.
 MOMENTUM = 0.9
 # Step size times curvature up to which heavy ball with that momentum is stable.
 STABLE = 38
@@ -65,8 +66,8 @@ BOUNDED_ROW_STEP, EXPECTED_ROW_STEP = 36.0, 20.0
 # In place of clipping norms, in units of R, and of other bounds, for a fit without noise.
 UNCLIPPED = 1e12
 UNBOUNDED = 1e30
-# Fewest steps of gradient descent with Gaussian noise.
-FEWEST_STEPS = 100
+# Fewest steps of gradient descent with Gaussian noise, and fewest with that momentum.
+FEWEST_STEPS, MOMENTUM_STEPS = 40, 100
 # Rounding error of a ratio, as a fraction of it.
 ROUNDING = 1e-12
 # Largest number of columns of a Gram matrix. Its noise and its eigenvectors cost too much beyond.
@@ -155,7 +156,6 @@ def descent_defaults(
     row_norm = math.sqrt(n_columns)
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)
-    beta = MOMENTUM if beta is None else beta
     # 0. Signal to noise. A fit without noise is treated as a very large budget.
     mu = public.gradient_mu if mu is None else mu / public.sensitivity_factor
     # Where means of groups are clipped, both they and the noise are shorter.
@@ -174,11 +174,20 @@ def descent_defaults(
     travel = travelling * min(ratio, ratio**0.75)
     if problem.loss.residual_bound is None:
         travel *= min(1.0, ratio)
-    largest = min(1.0, stable_step(beta) / STABLE) * _longest_step(public, problem, row_norm)
-    unit = n_columns / row_norm**2
+    longest, unit = _longest_step(public, problem, row_norm), n_columns / row_norm**2
+    reach = 1.0 if beta is None else min(1.0, stable_step(beta) / STABLE)
     if max_iter is None:
-        step = largest if learning_rate is None else max(learning_rate / unit, math.ulp(0.0))
-        max_iter = count_within(travel / step, (FEWEST_STEPS, 500))
+        step = reach * longest
+        if learning_rate is not None:
+            step = max(learning_rate / unit, math.ulp(0.0))
+        elif beta is None:
+            step = min(step, math.sqrt(travel * longest / MOMENTUM_STEPS))
+        build_up = MOMENTUM_STEPS * (min(1.0, step / longest) if beta is None else reach)
+        max_iter = count_within(max(travel / step, build_up), (FEWEST_STEPS, 500))
+    if beta is None:  # stable up to a step that is longer, the more steps there are
+        reach = min(max(max_iter, FEWEST_STEPS) / MOMENTUM_STEPS, 1.0)
+        beta = (reach * STABLE - 2) / (reach * STABLE + 2)
+    largest = reach * longest
     return {
         "max_iter": max_iter,
         "learning_rate": min(travel / max_iter, largest) * unit,
@@ -248,7 +257,8 @@ def local_sizes(oracle: Oracle, first: float) -> LocalSizes | None:
 def longest_plain_step(public: Public, problem: Problem, limit: float) -> float:
     """Return the largest step size without momentum. ``limit`` is that size times the curvature."""
     # The size of a single step of gradient descent is limited by stability and not by the distance.
-    return limit / STABLE * float(descent_defaults(public, problem, 1)["learning_rate"])
+    values = descent_defaults(public, problem, 1, beta=MOMENTUM)
+    return limit / STABLE * float(values["learning_rate"])
 
 
 # ------------------------------------------------------------------ Laplace noise
@@ -291,18 +301,19 @@ def laplace_descent_defaults(
         noise_norm = public.n_parameters * math.sqrt(public.n_outputs)
         ratio = equivalent_mu(public, 1) / factor * public.n_rows / noise_norm
         max_iter = count_within(round(3.0 * math.sqrt(ratio)), (1 if bounded else 8, 60))
-    n_steps = max_iter or FEWEST_STEPS
+    n_steps = max_iter or MOMENTUM_STEPS
     if not pure:  # squares add up, and the number of steps matters where there are few
-        n_steps = min(n_steps, FEWEST_STEPS)
+        n_steps = min(n_steps, MOMENTUM_STEPS)
     mu = equivalent_mu(public, n_steps) / factor
-    values = descent_defaults(public, problem, max_iter, learning_rate, mu, beta)
+    usual = MOMENTUM if pure and beta is None else beta
+    values = descent_defaults(public, problem, max_iter, learning_rate, mu, usual)
     values["clip_norm"] *= factor * math.sqrt(public.n_parameters)
     if pure and beta is None:
         beta = min(max(1 - 5 / (max_iter or 1), 0.5), MOMENTUM)
         shorter = stable_step(beta) / STABLE
         if bounded:
             shorter = math.sqrt(shorter)
-        longest = shorter * descent_defaults(public, problem, 1, None, 1e12)["learning_rate"]
+        longest = shorter * descent_defaults(public, problem, 1, None, 1e12, usual)["learning_rate"]
         values["momentum"] = beta
         values["learning_rate"] = min(values["learning_rate"], longest)
     return values

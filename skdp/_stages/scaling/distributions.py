@@ -432,28 +432,39 @@ def _with_shared_prior(likelihoods: AnyArray, near: Indices) -> tuple[AnyArray, 
     column leaves the column itself out, so that its own counts are not used twice. Likelihoods are
     those of the distributions with these numbers.
     """
-    numbers = np.divmod(near, prior().shape[1])
+    groups = [*map(Groups.of, np.divmod(near, prior().shape[1]))]
     known = [PRIOR_STRENGTH * prior().sum(axis=1), PRIOR_STRENGTH * prior().sum(axis=0)]
     values = likelihoods * prior().take(near)
     for _ in range(EM_ITERATIONS):
         values /= values.sum(axis=1, keepdims=True)
         shares = [np.zeros((len(values), len(one)), np.float32) for one in known]
-        for share, of in zip(shares, numbers, strict=True):
-            some, sums = _sums_by(of, values)
-            share[:, some] = sums
+        for share, group in zip(shares, groups, strict=True):
+            share[:, group.distinct] = group.sums(values)
         of_more = [before + one.sum(axis=0) for before, one in zip(known, shares, strict=True)]
         values = likelihoods.copy()
-        for more, share, before, of in zip(of_more, shares, known, numbers, strict=True):
-            values *= np.take(np.maximum(more - share, before), of, axis=1)
+        for more, share, before, group in zip(of_more, shares, known, groups, strict=True):
+            values *= np.take(np.maximum(more - share, before), group.numbers, axis=1)
     return values, np.multiply.outer(*of_more)
 
 
-def _sums_by(numbers: Indices, values: AnyArray) -> tuple[Indices, AnyArray]:
-    """Return the distinct numbers, and the sums of the columns of ``values`` that have each."""
-    order = np.argsort(numbers.astype(np.uint8), kind="stable")  # quick for bytes
-    in_order = numbers[order]
-    starts = np.flatnonzero(np.diff(in_order, prepend=-1))
-    return in_order[starts], np.add.reduceat(np.take(values, order, axis=1), starts, axis=1)
+class Groups(NamedTuple):
+    """Columns of a matrix with the same number: the distinct ones, and where each starts."""
+
+    numbers: Indices
+    distinct: Indices
+    order: Indices
+    starts: Indices
+
+    @classmethod
+    def of(cls, numbers: Indices) -> Self:
+        """Return the groups of columns with these numbers, each from 0 to 255."""
+        order = np.argsort(numbers.astype(np.uint8), kind="stable")  # quick for bytes
+        starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+        return cls(numbers, numbers[order[starts]], order, starts)
+
+    def sums(self, values: AnyArray) -> AnyArray:
+        """Return the sums of the columns of each distinct number."""
+        return np.add.reduceat(np.take(values, self.order, axis=1), self.starts, axis=1)
 
 
 def posteriors(
@@ -491,5 +502,6 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 
 def median_bin(posterior: AnyArray, bins: Indices) -> Indices:
     """Posterior median of a bin that each distribution has."""
-    some, sums = _sums_by(bins, posterior)
-    return np.asarray(some[np.argmax(np.cumsum(sums, axis=1) >= 0.5, axis=1)])
+    groups = Groups.of(bins)
+    sums = np.cumsum(groups.sums(posterior), axis=1)
+    return np.asarray(groups.distinct[np.argmax(sums >= 0.5, axis=1)])

@@ -99,6 +99,8 @@ class GradientDescent(descent.GradientSolver):
     def automatic(self, public: Public, problem: Problem) -> Settings:
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         beta = descent.given_beta(self.momentum, public)
+        if self.batch_size and beta is None:  # few batches would leave out most rows
+            beta = defaults.MOMENTUM
         mechanism = self.mechanism_for(public.is_pure)
         laplace = mechanism == "laplace"
         rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults
