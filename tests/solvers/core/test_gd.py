@@ -13,7 +13,7 @@ from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem, SquaredError
 from skdp.solvers import GradientDescent
-from skdp.solvers.defaults import descent_defaults
+from skdp.solvers.defaults import descent_defaults, stable_step, travelled_distance
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
@@ -105,11 +105,23 @@ def test_defaults_follow_the_declared_scales():
 @pytest.mark.parametrize("row_bound", [0.1, 1.0, 20.0, 1e3])
 @pytest.mark.parametrize("epsilon", [0.1, 10.0, 1e4])
 def test_default_steps_are_stable_for_any_rows(row_bound, epsilon):
-    """Heavy ball at 0.9 bears 2 * 1.9 / 0.1 = 38 over the curvature, at most a squared row norm."""
+    """The heavy ball bears 2 (1 + beta) / (1 - beta) over the curvature, a squared row norm."""
     for declared in (None, row_bound):
         facts = public_facts(data_norm=declared, row_bound=row_bound, epsilon=epsilon)
         values = descent_defaults(facts, Problem(SquaredError()))
-        assert values["learning_rate"] * facts.row_norm**2 < 38
+        assert values["learning_rate"] * facts.row_norm**2 < stable_step(values["momentum"])
+
+
+def test_a_short_distance_takes_few_steps_with_less_momentum():
+    problem, counts = Problem(SquaredError()), []
+    for n_rows in (100, 500, 2000, 10_000):
+        facts = Public(n_rows, 10, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2 * math.sqrt(11))
+        values = descent_defaults(facts, problem)
+        counts.append(values["max_iter"])
+        travel = values["learning_rate"] * values["max_iter"]
+        assert travel == pytest.approx(travelled_distance(facts, problem))
+        assert 1 / (1 - values["momentum"]) <= 0.11 * values["max_iter"]
+    assert counts[:2] == [40, 40] < counts[2:3] < [100] < counts[3:]
 
 
 def test_columns_far_from_zero_do_not_diverge(rng):
