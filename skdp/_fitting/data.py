@@ -139,7 +139,7 @@ class Data:
     # ------------------------------------------------------------------ splits and predictions
 
     def split(self, sizes: list[int], drawn_from: NoiseSource) -> list[PartOfPartitions]:
-        """Return the parts of a random split, of these sizes in rows or groups. See `KeyedSplit`.
+        """Return the parts of a random split, of these sizes in rows or groups.
 
         A group is in one part with all of its rows. Where partitions do not know their places,
         sizes are those only in expectation.

@@ -20,8 +20,8 @@ BUCKET_BITS = 16  # highest bits of a value, by which quantiles are found
 
 
 @dataclass(frozen=True, eq=False)
-class KeyedSplit:
-    """A random division of records 0, 1, ... into parts of given sizes.
+class PartOfPartitions:
+    """One part, or several, of a random division of the records of all partitions.
 
     Record i has the i-th 64-bit number of the counter-based generator Philox, and parts are cut at
     quantiles of these numbers. Nothing but the key and the number of records, which is public,
@@ -35,6 +35,13 @@ class KeyedSplit:
         Of the generator, below 2**124.
     cuts : array of shape (n_parts - 1,)
         Least number of each part but the first.
+    numbers : tuple of int
+        Of the parts.
+    starts : sequence of int
+        Number of the first record of each partition. Zeros where partitions do not know their
+        places.
+    sizes : sequence of int
+        Number of records of each partition when they were divided.
 
     References
     ----------
@@ -43,38 +50,6 @@ class KeyedSplit:
 
     key: int
     cuts: AnyArray
-
-    @classmethod
-    def drawn(cls, sizes: Sequence[int], noise_source: NoiseSource) -> Self:
-        """Draw a division into parts of these sizes."""
-        key = draw_key(noise_source)
-        return cls(key, _quantiles(key, sum(sizes), np.cumsum(sizes)[:-1]))
-
-    def parts(self, start: int, n_records: int) -> Indices:
-        """Return the part of each of ``n_records`` records from number ``start`` on."""
-        values = keyed_values(self.key, start, n_records)
-        if len(self.cuts) == 1:  # which is quicker than a search
-            return np.asarray(values >= self.cuts[0], dtype=np.int64)
-        return np.searchsorted(self.cuts, values, side="right")
-
-
-@dataclass(frozen=True, eq=False)
-class PartOfPartitions:
-    """One part, or several, of a division of the records of all partitions.
-
-    Attributes
-    ----------
-    split : KeyedSplit
-    numbers : tuple of int
-        Of the parts.
-    starts : sequence of int
-        Number of the first record of each partition. Zeros where partitions do not know their
-        places.
-    sizes : sequence of int
-        Number of records of each partition when they were divided.
-    """
-
-    split: KeyedSplit
     numbers: tuple[int, ...]
     starts: Sequence[int]
     sizes: Sequence[int]
@@ -91,8 +66,10 @@ class PartOfPartitions:
 
         ``held`` are the numbers of records of the partitions. None for a single one.
         """
-        split, held = KeyedSplit.drawn(sizes, noise_source), [sum(sizes)] if held is None else held
-        return [cls(split, (number,), starts, held) for number in range(len(sizes))]
+        key, n_records = draw_key(noise_source), sum(sizes)
+        cuts = _quantiles(key, n_records, np.cumsum(sizes)[:-1])
+        held = [n_records] if held is None else held
+        return [cls(key, cuts, (number,), starts, held) for number in range(len(sizes))]
 
     def mask(self, index: int | None, n_records: int) -> Mask:
         """Return which records of a partition belong to it.
@@ -111,7 +88,8 @@ class PartOfPartitions:
         return self._mask(self.starts[0 if index is None else index], n_records)
 
     def _mask(self, start: int, n_records: int) -> Mask:
-        return np.isin(self.split.parts(start, n_records), self.numbers)
+        values = keyed_values(self.key, start, n_records)
+        return np.isin(np.searchsorted(self.cuts, values, side="right"), self.numbers)
 
     def rows(self, index: int | None, n_rows: int, codes: Indices | None) -> Indices:
         """Return the numbers of a partition's rows that belong to it.

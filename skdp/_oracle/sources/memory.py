@@ -316,7 +316,7 @@ class Divisions:
         if latest != epoch or order is None or edges is None:
             if isinstance(blocks, tuple):
                 order, edges = noise_source.permutation(self._n_rows), np.array(blocks)
-            else:  # as a `KeyedSplit` of these sizes divides them
+            else:  # as a `PartOfPartitions` of these sizes divides them
                 values = keyed_values(draw_key(noise_source), 0, self._n_rows)
                 order = np.argsort(values, kind="stable")
                 edges = np.cumsum([0, *equal_sizes(self._n_rows, blocks)])
