@@ -50,6 +50,7 @@ WHY = {
     "among the targets have less influence.",
     "AMP": "It adds noise once, to the objective, which costs little at a large budget.",
     "objective perturbation": "It adds noise once, and its ridge penalty shrinks the coefficients.",
+    "IHM": "Like AdaSSP, it divides its budget among few releases.",
     "TukeyEM": "It chooses a deep point among many small models, which is robust to outliers. "
     "It needs many rows for each column and a large budget.",
     "DP-GD, 30 lines": "It is gradient descent with other constants, which were chosen on these "
@@ -231,6 +232,22 @@ def held_out_medians(rows):
     return grid(lines)
 
 
+def held_out_rivals(rows):
+    """How often each competing method, with standardised columns, is ahead of raw ones."""
+    cells, ahead = verdict.Table(rows), {}
+    for data, condition, epsilon in cells.cells():
+        row = cells.get(data, condition, verdict.DEFAULT, epsilon)
+        for rival in cells.rivals(data, "standardised", epsilon) if condition == "raw" else ():
+            better, error = verdict.advantage(row, rival)
+            is_ahead = better > 2 * error and better > LEAST_LEAD
+            ahead.setdefault(rival["method"], []).append(is_ahead)
+    lines = [["method", "comparisons", "ahead, %"]]
+    for name, found in sorted(ahead.items()):
+        lines.append([name, str(len(found)), f"{100 * np.mean(found):.1f}"])
+    return grid(lines)
+
+
+LEAST_LEAD = 0.002  # of R² or accuracy, in which a method is ahead
 SIZES = ((1_000, "up to 1,000"), (5_000, "up to 5,000"), (20_000, "up to 20,000"),
          (math.inf, "over 20,000"))  # fmt: skip
 RARE = 0.1  # events are rare below this share of the rows
@@ -283,6 +300,7 @@ def texts(rows, others):
         "research/public.inc": public,
         "research/rivals.inc": rivals(rows),
         "research/held_out.inc": held_out_distances(others),
+        "research/held_out_rivals.inc": held_out_rivals(others),
     }
 
 
