@@ -49,7 +49,7 @@ def least_significant_bits(draws):
     grid = mechanism._grid(contribution, 1.0)
     for _ in range(draws):
         truth = float(rng.integers(2))
-        answer = mechanism.add_noise(np.array([truth]), contribution, 1.0, source)[0]
+        answer = mechanism.noisy(np.array([truth]), contribution, 1.0, source)[0]
         # The support from either value is the grid: an answer off it would tell them apart.
         ours.append((answer - (1 - truth)) / grid % 1 != 0)
     return float(np.mean(textbook)), float(np.mean(ours))
@@ -64,7 +64,7 @@ def precision(draws):
     """
     rng, source = np.random.default_rng(1), SystemSource()
     mechanism, contribution = GaussianNoise(1.0), Contribution(1.0, 1.0, 1, 1.0)
-    ours = [mechanism.add_noise(np.zeros(1), contribution, 1.0, source)[0] for _ in range(draws)]
+    ours = [mechanism.noisy(np.zeros(1), contribution, 1.0, source)[0] for _ in range(draws)]
     textbook = 0.0 + rng.standard_normal(draws)
     return tuple(
         float(np.mean([abs(x) < 0.25 and (x * 2.0**54) % 1 != 0 for x in answers]))

@@ -80,15 +80,21 @@ class Mechanism(ABC):
 
         This is the answer that leaves: a source that keeps a record is shown it.
         """
-        self.require_norm(contribution)
-        answer = statistic
-        if scale > 0:
-            grid, noise = self.draw(contribution, scale, noise_source, statistic.shape)
-            answer = grid * (np.rint(statistic / grid) + noise)
+        answer = self.noisy(statistic, contribution, scale, noise_source)
         if not noise_source.keeps_record:
             return answer
         event, std = self.event(contribution.spread), self.std(contribution, scale)
         return noise_source.record_answer(answer, statistic, event, contribution.bound, std)
+
+    def noisy(
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+    ) -> Array:
+        """Return the statistic plus noise, of which more is made before it leaves."""
+        self.require_norm(contribution)
+        if scale == 0:
+            return statistic
+        grid, noise = self.draw(contribution, scale, noise_source, statistic.shape)
+        return grid * (np.rint(statistic / grid) + noise)
 
     def draw(
         self,
