@@ -555,7 +555,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         start: Start | None = None,
         **facts: Any,
     ) -> Prepared:
-        """Settle all that does not depend on rows. Equal fits of one shape are planned once.
+        """Settle all that does not depend on rows.
 
         ``names`` of columns, empty if they have none, are for a `PublicRange` that names them.
         """

@@ -63,7 +63,6 @@ TOOLS = {
         "groups",
     ),
 }
-TAKES_BLOCKS = {"evaluate"}
 SPLITS = {"dp_train_test_split", "DPHoldout"}  # they charge nothing
 
 
@@ -95,7 +94,7 @@ def test_a_tool_takes_a_kind_of_rows_or_refuses_it(tool, kind, fitted):
     rows, beside = rows_of_kind(kind)
     if not set(beside) <= set(possible.split()):
         pytest.skip(f"{tool} has no such parameter")
-    is_taken = kind != "blocks" or tool in TAKES_BLOCKS
+    is_taken = kind != "blocks"
     who = "DPRidge" if tool == "fit" else tool
     with skdp.PrivacyBudget(9.0, 1e-3) as budget:
         needs_cluster = kind.endswith("dask") and tool != "dp_train_test_split"
@@ -181,40 +180,6 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
         expected = RESULTS[tool](fitted, X, Y, **given)
     assert np.isfinite(expected).all()
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-def test_scores_of_blocks_are_those_of_rows_in_memory(fitted):
-    blocks = ((X[part], Y[part]) for part in (slice(0, 150), slice(150, 400)))
-    found = RESULTS["evaluate"](fitted, blocks, None)
-    assert found == pytest.approx(RESULTS["evaluate"](fitted, X, Y), abs=1e-9)
-
-
-def without_targets():
-    return np.where(Y > 1, np.nan, Y)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "match"),
-    [
-        ([X], "a block must be a tuple"),
-        ([(X, Y), (X, Y, BESIDE["groups"])], "all have weights, or none"),
-        ([(X[:0], Y[:0])], "a row at least"),
-        ([(X, Y), (X, without_targets())], "finite numbers"),
-        ([(X, Y), (X, Y[1:])], "400 rows and y has 399"),
-    ],
-)
-def test_bad_blocks_are_refused_before_the_charge(blocks, match, fitted):
-    with skdp.PrivacyBudget(9.0, 1e-3) as budget:
-        with pytest.raises(ValueError, match=rf"^evaluate: .*{match}.*Nothing was released\.$"):
-            metrics.evaluate(fitted, iter(blocks))
-        assert budget.n_fits == 0
-
-
-def test_labels_beside_blocks_are_refused(fitted):
-    """They were left out of account, and each row was protected by itself."""
-    with pytest.raises(ValueError, match=r"Leave groups out\. Nothing was released"):
-        metrics.evaluate(fitted, iter([(X, Y)]), groups=np.arange(400))
 
 
 def test_every_tool_is_in_the_table():

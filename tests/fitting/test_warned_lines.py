@@ -23,7 +23,6 @@ WARNED = {
     "noise": lambda: skdp.DPRidge(epsilon=0.01).fit(X, Y),
     "noise of a plan": lambda: skdp.DPRidge(epsilon=0.01).plan(200, 3),
     "labels": lambda: skdp.DPLogisticRegression().fit(X, Y > 0),
-    "rows per group": lambda: skdp.DPRidge(privacy=skdp.Privacy(rows_per_group=5)).fit(X, Y),
     "blocks": lambda: skdp.DPRidge(constraint=skdp.objective.L2Ball(1.0)).fit_blocks(
         [(X, Y)], n_samples=200, n_features=3
     ),
