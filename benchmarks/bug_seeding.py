@@ -34,8 +34,8 @@ def three_steps(adjacency):
     )
 
 
-def batches(adjacency, sampling="poisson"):
-    solver = skdp.solvers.GradientDescent(max_iter=6, batch_size=20, sampling=sampling)
+def batches(adjacency):
+    solver = skdp.solvers.GradientDescent(max_iter=6, batch_size=20)
     return skdp.DPRidge(solver=solver, scaling="none", privacy=skdp.Privacy(adjacency=adjacency))
 
 

@@ -184,28 +184,20 @@ def rate_squared(patch):
     patch.setattr(samplers.Poisson, "event", event)
 
 
-@bug("blocks of one epoch drawn anew each time", lambda a: batches(a, "shuffled"))
+def in_blocks(adjacency):
+    solver = skdp.solvers.ShuffledSGD(max_iter=6)
+    return skdp.DPRidge(solver=solver, scaling="none", privacy=skdp.Privacy(adjacency=adjacency))
+
+
+@bug("blocks of one pass drawn anew each time", in_blocks)
 def partition_drawn_anew(patch):
-    original = MemorySource.shuffled_block
+    original = MemorySource.block
 
     def block(self, *given):
-        self._divisions.__init__(self.n_rows)
+        self._orders.clear()
         return original(self, *given)
 
-    patch.setattr(MemorySource, "shuffled_block", block)
-
-
-@bug("epochs charged as one partition", lambda a: batches(a, "shuffled"))
-def epochs_as_one(patch):
-    from skdp.accounting import Partition
-
-    original = samplers.Block.event
-
-    def event(self, inner, public):
-        found = original(self, inner, public)
-        return replace(found, partition=Partition(0, found.partition.n_blocks))
-
-    patch.setattr(samplers.Block, "event", event)
+    patch.setattr(MemorySource, "block", block)
 
 
 @bug("answers are not charged")

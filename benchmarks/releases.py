@@ -170,7 +170,7 @@ PROOFS = {
     # Of two classes the squares of both residuals may be the same.
     moments.ScoreSquares: _statistic(moments.ScoreSquares, classes=(0, 1, 2)),
     shuffled_pass.ShuffledPass: Proof(
-        _model(solver="shuffled_sgd", max_iter=5, clip_norm=CLIP),
+        _model(solver=skdp.solvers.ShuffledSGD(batch_size=1, clip_norm=CLIP)),
         _halved(shuffled_pass.ShuffledPass, "_contribution"),
     ),
     gradients.VertexSelection: Proof(
@@ -216,6 +216,5 @@ OTHERS = {
     samplers.AllRows: MUTANTS,
     samplers.Poisson: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
     samplers.FixedSize: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
-    samplers.Block: f"{ACCOUNTING}::a_block_asked_twice_is_charged_twice",
     samplers.Cut: "tests/oracle/releases/test_cuts.py",
 }

@@ -73,7 +73,6 @@ THEOREMS = {
     "AllRows": "none is needed",
     "Poisson": "dominating pairs (Zhu, Dong, Wang 2022, Thm 11)",
     "FixedSize": "advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2)",
-    "Block": PARALLEL,
     "Cut": PARALLEL,
 }
 

@@ -12,7 +12,6 @@ from benchmarks.papers.theory import printed_adp_noise, printed_budget
 from skdp.accounting import (
     Adjacency,
     Composed,
-    DisjointPass,
     Event,
     Gaussian,
     Laplace,
@@ -123,7 +122,7 @@ def _v22(asked: _Asked) -> tuple[float, Event]:
     # Thm 3.6, of the sensitivity 2 zeta.
     tail = math.log(1 / asked.delta)
     alpha = 2 * math.sqrt(tail + asked.epsilon) / asked.epsilon
-    return 2 * alpha, DisjointPass(asked.n_steps, Gaussian(2 * alpha))
+    return 2 * alpha, Gaussian(2 * alpha)
 
 
 _NOISES: dict[str, Callable[[_Asked], tuple[float, Event]]] = {

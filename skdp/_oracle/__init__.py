@@ -40,7 +40,6 @@ from skdp._oracle.releases.record_sums import (
 )
 from skdp._oracle.releases.samplers import (
     AllRows,
-    Block,
     Cut,
     FixedSize,
     IndexSampler,

@@ -506,7 +506,7 @@ class Oracle:
         """
         if sampler is None:
             cuts = 0, self.public.n_rows
-            sampler = Cut(0, cuts, 0, once=True) if self.public.streamed else ALL_ROWS
+            sampler = Cut(cuts, 0, once=True) if self.public.streamed else ALL_ROWS
         release = NoisyStatistic(statistic, mechanism_by_name(mechanism, 1.0), sampler)
         if release.is_public(self._context):
             return self.request(release), 0.0

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar, Self
+from typing import Self
 
 from skdp._numbers import shown
 
@@ -21,7 +21,6 @@ __all__ = [
     "Adjacency",
     "ApproximateDP",
     "Composed",
-    "DisjointPass",
     "Event",
     "EventWrapper",
     "FixedSizeSampled",
@@ -175,12 +174,11 @@ class EventWrapper(Event):
     """Base class of events that contain another event, in the field ``event``."""
 
     event: Event
-    count_field: ClassVar[str | None] = None  # name of a field: how often it is answered
 
     @property
     def n_answers(self) -> int:
         """Number of times that the event inside is answered."""
-        return 1 if self.count_field is None else int(getattr(self, self.count_field))
+        return 1
 
     def inner(self) -> Parts:
         return ((self.event, self.n_answers),)
@@ -552,41 +550,6 @@ class OnBlock(EventWrapper):
             yield replace(self, event=part), count
 
 
-@dataclass(frozen=True)
-class DisjointPass(EventWrapper):
-    """``n_steps`` answers, each computed on a different block of one partition of the rows.
-
-    Meaning: the rows are divided into ``n_steps`` disjoint blocks without looking at them. The t-th
-    answer is ``event`` applied to the rows of block t, and may depend on the answers before it. All
-    answers are released. A record lies in one block, so the pass costs no more than one answer
-    (parallel composition, McSherry 2009, Thm 4, valid here because both relations keep row numbers
-    in place). It is equivalent to one `OnBlock` for each block, but a single event however many
-    blocks there are. A second pass over the same rows is another event, and costs add up.
-
-    Parameters
-    ----------
-    n_steps : int
-        Number of blocks.
-    event : Event
-        The answer on one block. Where the noise varies between blocks, the one with the least.
-
-    Raises
-    ------
-    ValueError
-        If there is no block.
-    """
-
-    count_field = "n_steps"
-    n_steps: int
-    event: Event
-
-    def __post_init__(self) -> None:
-        check_field(self, "n_steps", self.n_steps >= 1, "be at least 1")
-
-    def flattened(self) -> Iterator[tuple[Event, int]]:
-        yield from self.event.flattened()
-
-
 class Sampled(EventWrapper):
     """Base class of events on a secret random sample, which a record joins with some probability.
 
@@ -696,13 +659,16 @@ class Shuffled(EventWrapper):
         If n is less than 1, or the event is a sequence.
     """
 
-    count_field = "n"
     n: int
     event: Event
 
     def __post_init__(self) -> None:
         check_field(self, "n", self.n >= 1, "be at least 1")
         check_field(self, "event", not isinstance(self.event, Composed), "be a single event")
+
+    @property
+    def n_answers(self) -> int:
+        return self.n
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from skdp._numbers import require
 from skdp.accounting.events import (
     Adjacency,
     Composed,
-    DisjointPass,
     Event,
     EventWrapper,
     OnBlock,
@@ -363,7 +362,7 @@ def _rows_of_one(event: Event) -> str:
         if isinstance(event.block, int):
             part = f"{_PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
         return f"{part}: {inside}" if inside else part
-    if isinstance(event, OnBlock | DisjointPass | Shuffled):
+    if isinstance(event, OnBlock | Shuffled):
         return _DISJOINT
     if isinstance(event, Sampled):
         return f"random samples of {100 * event.rate:.3g}% of the rows"

@@ -6,10 +6,9 @@ Parameters
 ----------
 batch_size : int, float or None, default=None
     Expected rows in a batch, as a number or a fraction. None uses all rows in every step.
-sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
+sampling : {"poisson", "fixed_size"}, default="poisson"
     How batches are drawn. "poisson": every row independently, the least noise for most plans.
-    "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
-    blocks.
+    "fixed_size": without replacement, under replace_one only.
 clip_norm : float or "auto", default="auto"
     L2 bound of one record's gradient.
 momentum : float, str, tuple (str, dict) or "auto", default="auto"

@@ -15,10 +15,8 @@ from typing import ClassVar, NamedTuple
 from skdp._numbers import Array, is_integer, is_real, shown
 from skdp._oracle import (
     AllRows,
-    Block,
     FixedSize,
     GaussianNoise,
-    IndexSampler,
     NoisyStatistic,
     Oracle,
     Poisson,
@@ -41,7 +39,6 @@ from skdp.steps import (
 
 # Rows in a batch, as a number or a fraction. None is all rows.
 BatchSize = int | float | None
-AMPLIFIED = ("poisson", "fixed_size")  # ways of sampling that make answers cheaper
 
 
 def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
@@ -68,33 +65,22 @@ def batch_rate(batch_size: BatchSize, n_rows: int) -> float:
     return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
 
 
-def spent_on_batches(spent: float, batch_size: BatchSize, sampling: str, public: Public) -> float:
+def spent_on_batches(spent: float, batch_size: BatchSize, public: Public) -> float:
     """Return about the ratio of the budget of steps on batches to that of steps on all rows.
 
-    By mu squared. A row is in one of disjoint batches, and pays that often, at least once. T random
-    samples with the rate q cost ``mu**2 = q**2 T (exp(sigma**-2) - 1)`` with a noise multiplier
-    sigma (Bu, Dong, Long, Su 2020, sec. 3), which is that of the steps where mu is the whole
-    budget. Not where noise is so small that a row pays as often as it is drawn.
+    By mu squared. T random samples with the rate q cost ``mu**2 = q**2 T (exp(sigma**-2) - 1)``
+    with a noise multiplier sigma (Bu, Dong, Long, Su 2020, sec. 3), which is that of the steps
+    where mu is the whole budget. Not where noise is so small that a row pays as often as it is
+    drawn.
     """
     rate, budget = batch_rate(batch_size, public.n_rows), public.gradient_mu**2
     most = max(spent * rate, 1.0)
-    if sampling not in AMPLIFIED or rate == 1:
+    if rate == 1:
         return most
     return min(most, budget / math.log1p(budget / (rate**2 * spent)))
 
 
-def _epochs(size: int, n_rows: int) -> Iterator[IndexSampler]:
-    n_blocks = max(1, n_rows // size)
-    for epoch in itertools.count():
-        for index in range(n_blocks):
-            yield Block(epoch, n_blocks, index)
-
-
-SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
-    "poisson": lambda size, n_rows: itertools.repeat(Poisson(size / n_rows)),
-    "fixed_size": lambda size, n_rows: itertools.repeat(FixedSize(size)),
-    "shuffled": _epochs,
-}
+SAMPLINGS = ("poisson", "fixed_size")
 
 
 def check_batches(batch_size: BatchSize, sampling: str, public: Public) -> None:
@@ -103,11 +89,13 @@ def check_batches(batch_size: BatchSize, sampling: str, public: Public) -> None:
     batch_rate(batch_size, public.n_rows)
 
 
-def samplers(batch_size: BatchSize, sampling: str, public: Public) -> Iterator[IndexSampler]:
+def samplers(batch_size: BatchSize, sampling: str, public: Public) -> Iterator[Sampler]:
     """Return the samplers of the steps, one after the other, without end."""
     if batch_size is None:
         return itertools.repeat(AllRows())
-    return SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)
+    size = batch_rows(batch_size, public.n_rows)
+    is_poisson = sampling == "poisson"
+    return itertools.repeat(Poisson(size / public.n_rows) if is_poisson else FixedSize(size))
 
 
 def given_beta(momentum: AnyMomentum, public: Public) -> float | None:

@@ -8,7 +8,6 @@ from skdp.accounting import (
     Adjacency,
     ApproximateDP,
     Composed,
-    DisjointPass,
     FixedSizeSampled,
     Gaussian,
     Laplace,
@@ -82,7 +81,6 @@ def test_theorems_have_their_names():
     on_blocks = [(OnBlock(split, k, event), 1) for k, event in enumerate(blocks)]
     for plan, delta, name in (
         (Gaussian(1.0), 1e-6, "gdp"),
-        (DisjointPass(3, Gaussian(1.0)), 1e-6, "gdp"),
         (Laplace(1.0), 0.0, "pure"),
         (sampled, 1e-6, "pld"),
         (Composed(tuple(on_blocks)), 1e-6, "pld"),  # which block is the costlier one is no matter

@@ -86,12 +86,10 @@ SETTINGS = {
         )
         for solver, options in (
             ("gd", {"batch_size": 15, "sampling": "fixed_size"}),
-            ("gd", {"batch_size": 15, "sampling": "shuffled"}),
             ("svrg", {"inner_steps": 6, "batch_size": 1}),
             ("svrg", {"inner_steps": 5, "batch_size": 9}),
             ("svrg", {"inner_steps": 4, "batch_size": 3, "sampling": "fixed_size"}),
-            ("svrg", {"inner_steps": 4, "batch_size": 15, "sampling": "shuffled"}),
-            ("svrg", {"inner_steps": 3, "batch_size": 9, "learning_rate": "bb"}),
+            ("shuffled_sgd", {"batch_size": 1}),
             ("svrg++", {"inner_steps": 2, "batch_size": 20}),
         )
     },
@@ -100,7 +98,7 @@ SETTINGS = {
         f"average, {solver}, {options}": (LINEAR, {"solver": (solver, options)} | AVERAGED)
         for solver in sorted(available())
         if get_solver(solver).averages_groups(pure=False)
-        for options in [{}, *[{"batch_size": 6, "sampling": "shuffled"}] * (solver == "gd")]
+        for options in [{}, *[{"batch_size": 6}] * (solver == "gd")]
     },
     "average, inference": (LINEAR, {"solver": "gd", "inference": "coefficients"} | AVERAGED),
 }

@@ -27,7 +27,7 @@ from skdp._fitting import estimator as path
 from skdp._fitting import ledger
 from skdp._oracle.oracle import Oracle
 from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, interchange
-from skdp.solvers import GradientDescent
+from skdp.solvers import ShuffledSGD
 
 HERE = Path(__file__).parent
 PLAN = skdp.DPRidge(epsilon=1.0, solver="whitened").plan(1000, 5)
@@ -65,7 +65,7 @@ def ledger_command(*arguments):
 
 def test_a_restart_continues_exactly(file, regression):
     """The same releases and the same epsilon, to the last bit, as one budget in one process."""
-    blocks = GradientDescent(batch_size=200, sampling="shuffled", max_iter=4)
+    blocks = ShuffledSGD(max_iter=4)
     models = [
         skdp.DPRidge(epsilon=0.5, max_iter=7, solver="gd"),
         skdp.DPRidge(epsilon=0.7, solver=blocks),

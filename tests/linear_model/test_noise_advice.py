@@ -27,7 +27,6 @@ def warned(action):
     [
         "gd",
         "svrg",
-        GradientDescent(batch_size=500, sampling="shuffled"),
         "shuffled_sgd",
         "residual_budget",
     ],

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import skdp
 from skdp._fitting.rows import BlockReader
 from skdp._oracle import compiled
-from skdp.accounting import DisjointPass
+from skdp.accounting import OnBlock
 from skdp.objective import L2Ball
 from skdp.solvers import ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
@@ -118,8 +118,8 @@ def test_a_stream_pays_the_parallel_price():
     model = linear(solver, epsilon=0.5).fit_blocks(
         in_blocks(X, y, 100), n_samples=2000, n_features=4
     )
-    (record,) = model.privacy_.releases
-    assert isinstance(record.event, DisjointPass)
+    record = model.privacy_.releases[0]
+    assert isinstance(record.event, OnBlock)
     shuffled = linear(solver, epsilon=0.5).plan(2000, 4)
     assert shuffled.releases[0].noise_multiplier < record.noise_multiplier
 

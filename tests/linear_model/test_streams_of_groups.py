@@ -87,7 +87,9 @@ def test_places_are_those_of_groups(rng):
     ]
     nothing = (X[:0], y[:0, None], None, np.zeros(0, dtype=int))
     source = stream.StreamSource(iter(pieces), 60, made, nothing)
-    list(source.one_pass([0, 13, 26, 40, 55, 60], None, True))
+    cuts = (0, 13, 26, 40, 55, 60)
+    for index in range(5):
+        source.block(cuts, index, None)
     edges = [0, 13, 26, 40, 50]
     for (found, groups), start, stop in zip(seen, edges, edges[1:], strict=False):
         assert sorted(set(found)) == list(range(start, stop))

@@ -32,7 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from composition import DELTA, together
 from skdp.model_selection.prices import memberships_of
-from skdp.solvers import GradientDescent
+from skdp.solvers import GradientDescent, ShuffledSGD
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -47,7 +47,7 @@ SHAPE = {"n_samples": 400, "n_features": 5}
 SCALED = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE())
 READING = make_pipeline(StandardScaler(), FunctionTransformer(), RIDGE())
 BATCHES = GradientDescent(batch_size=30, sampling="poisson", max_iter=4)
-BLOCKS = GradientDescent(batch_size=100, sampling="shuffled", max_iter=2)
+BLOCKS = ShuffledSGD(batch_size=100)
 UNSCALED = partial(skdp.DPRidge, scaling="none")
 
 # ---------------------------------------------------------------- one table (tool, epsilon)

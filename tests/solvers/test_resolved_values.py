@@ -49,7 +49,6 @@ SETTINGS = {
         {"noise_schedule": "momentum"},
     ],
     "svrg": [{"clip_norm": 2.0}],
-    "svrg++": [{"learning_rate": "bb"}],
     "shuffled_sgd": [{"batch_size": 30}, {"batch_size": 0.01}],
     "adaptive_shuffled_sgd": [{"search": "doubling"}],
     "adp_sgd": [{"learning_rate": 0.1}, {"learning_rate": "adaptive"}],

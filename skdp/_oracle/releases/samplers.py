@@ -168,60 +168,19 @@ class FixedSize(IndexSampler):
         return min(self.size, public.n_rows)
 
 
-def _check_place(who: str, epoch: int, n_blocks: int, index: int) -> None:
-    if epoch < 0 or not 0 <= index < n_blocks:
-        raise ValueError(
-            f"{who}: epoch must be at least 0 and the index lie in [0, {n_blocks}), got epoch "
-            f"{epoch!r}, index {index!r}."
-        )
-
-
-@audited
-@dataclass(frozen=True)
-class Block(IndexSampler):
-    """Block ``index`` of a division of the rows that is drawn once for every ``epoch``.
-
-    Each epoch shuffles the row numbers and cuts them in ``n_blocks`` half-open blocks of equal
-    size, up to one row. A record lies in one block, so the blocks of an epoch cost their maximum.
-    """
-
-    epoch: Integer
-    n_blocks: Integer
-    index: Integer
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # An epoch that is not equal to itself would be divided anew at every call.
-        _check_place("Block", self.epoch, self.n_blocks, self.index)
-
-    def event(self, inner: Event, public: Public) -> Event:
-        return OnBlock(Partition(self.epoch, self.n_blocks), self.index, inner)
-
-    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
-        return source.shuffled_block(self.epoch, self.n_blocks, self.index, noise_source)
-
-    def divisor(self, public: Public) -> float:
-        return max(1.0, public.n_rows / self.n_blocks)
-
-    def max_rows(self, public: Public) -> int:
-        return -(-public.n_rows // self.n_blocks)
-
-
 @audited
 @dataclass(frozen=True)
 class Cut(Sampler):
     """Block ``[cuts[index], cuts[index + 1])`` of the rows in an order that is drawn once.
 
-    Rows in memory are shuffled once for every ``epoch`` and ``cuts``. A stream of rows is cut as it
+    Rows in memory are shuffled once for every ``cuts``. A stream of rows is cut as it
     arrives. In neither case does the order look at the rows, and a record keeps its place under
     both relations. It lies in one block, as the blocks are half-open and do not overlap. So blocks
-    of the same epoch and cuts cost their maximum (McSherry 2009, Thm 4). The cuts are part of the
+    of the same cuts cost their maximum (McSherry 2009, Thm 4). The cuts are part of the
     partition's identity: blocks of other cuts, which would overlap, add up.
 
     Parameters
     ----------
-    epoch : int
-        At least 0.
     cuts : tuple of int
         At least two places, from 0 on, not falling, none above the number of rows.
     index : int
@@ -230,7 +189,6 @@ class Cut(Sampler):
         Whether the block is needed for only one sum, so that a stream need not hold it.
     """
 
-    epoch: Integer
     cuts: tuple[int, ...]
     index: Integer
     once: Flag = False
@@ -239,7 +197,9 @@ class Cut(Sampler):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "cuts", _checked_cuts(tuple(self.cuts)))
-        _check_place("Cut", self.epoch, len(self.cuts) - 1, self.index)
+        n_blocks = len(self.cuts) - 1
+        if not 0 <= self.index < n_blocks:
+            raise ValueError(f"Cut: index must lie in [0, {n_blocks}), got {self.index!r}.")
 
     def event(self, inner: Event, public: Public) -> Event:
         if self.cuts[-1] > public.n_rows:
@@ -247,13 +207,13 @@ class Cut(Sampler):
                 f"Cut: the last cut must not be above the number of rows, {public.n_rows}, got "
                 f"{self.cuts[-1]}."
             )
-        partition = Partition(self.epoch, len(self.cuts) - 1, cuts=self.cuts)
+        partition = Partition(0, len(self.cuts) - 1, cuts=self.cuts)
         return OnBlock(partition, self.index, inner)
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         ordered = base.require_kind(source, base.OrderedSource)
         block = ordered.passing_block if self.once else ordered.block
-        return block(self.epoch, self.cuts, self.index, noise_source)
+        return block(self.cuts, self.index, noise_source)
 
     def divisor(self, public: Public) -> float:
         return float(self.max_rows(public))

@@ -163,33 +163,19 @@ class RepeatableSource(Source):
 
 
 class OrderedSource(Source):
-    """Rows in an order that does not depend on their values.
-
-    Attributes
-    ----------
-    arrives_in_order : bool
-        Whether the order is that of arrival. Otherwise it is random and secret.
-    """
-
-    arrives_in_order: bool
+    """Rows in an order that does not depend on their values: of arrival, or random and secret."""
 
     @abstractmethod
     def block(
-        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+        self, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> RepeatableSource:
-        """Return the rows ``[cuts[index], cuts[index + 1])`` of the order of an epoch."""
+        """Return the rows ``[cuts[index], cuts[index + 1])`` of the order."""
 
     def passing_block(
-        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+        self, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> RepeatableSource:
         """Return the result of `block`, for a single `RepeatableSource.total`."""
-        return self.block(epoch, cuts, index, noise_source)
-
-    @abstractmethod
-    def one_pass(
-        self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
-    ) -> Iterator[Any]:
-        """Yield the rows between each two edges of an order."""
+        return self.block(cuts, index, noise_source)
 
 
 def require_kind(source: Source, kind: type[Kind]) -> Kind:

@@ -8,7 +8,7 @@ import math
 import mmap
 import operator
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +32,6 @@ from skdp._oracle.sources.base import (
 from skdp._oracle.sources.column_map import ColumnMap, Columns, Scaling
 from skdp._oracle.sources.column_map import Map as Map
 from skdp._oracle.sources.groups import GroupBlock, Groups
-from skdp._oracle.sources.keyed_split import draw_key, equal_sizes, keyed_values
 from skdp._oracle.sources.records import Records
 from skdp._oracle.sources.row_blocks import AnyRows, base_of, csr_slice, is_csr
 
@@ -61,8 +60,6 @@ class MemorySource(RepeatableSource, OrderedSource):
     groups : Groups or None, default=None
     """
 
-    arrives_in_order = False
-
     def __init__(
         self,
         records: Records,
@@ -76,7 +73,7 @@ class MemorySource(RepeatableSource, OrderedSource):
         self._records, self.row_bound, self.groups = records, row_bound, groups
         self.n_rows = records.n_rows if groups is None else groups.n_groups
         self._spread, self._parts = spread, records.parts()
-        self._divisions = Divisions(self.n_rows)
+        self._orders: dict[tuple[int, ...], Indices] = {}
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
         self._views: list[Records] | None = None  # of all parts, for many passes
@@ -158,7 +155,7 @@ class MemorySource(RepeatableSource, OrderedSource):
         records = Records.of(X, targets, weights, row_bound, constant, columns, base)
         mapped = MemorySource(records, row_bound, self._spread, self.groups)
         # The ledger takes blocks from before and after for those of one partition.
-        mapped._divisions = self._divisions
+        mapped._orders = self._orders
         return mapped
 
     def changed_by(self, columns: Columns, used: Source | None) -> MemorySource:
@@ -246,82 +243,24 @@ class MemorySource(RepeatableSource, OrderedSource):
         rows, groups = (indices, None) if self.groups is None else self.groups.take(indices)
         return MemorySource(self._records[rows], self.row_bound, self._spread, groups)
 
-    def shuffled_block(
-        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
-    ) -> Indices:
-        """Row numbers of a block of a division. See `Divisions`."""
-        return self._divisions.block("shuffled", epoch, n_blocks, index, noise_source)
+    def block(self, cuts: tuple[int, ...], index: int, noise_source: NoiseSource) -> MemorySource:
+        """Return the rows of one block of a secret, random order. The last block is kept.
 
-    def block(
-        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
-    ) -> MemorySource:
-        """Return the rows of one block of a secret, random order. The last block is kept."""
-        key = epoch, cuts, index
-        if self._block is None or self._block[0] != key:
+        The order of the same cuts is drawn once: otherwise a row would be in several blocks.
+        """
+        if self._block is None or self._block[0] != (cuts, index):
             self._block = None  # before the next one is copied
-            indices = self._divisions.block("cut", epoch, cuts, index, noise_source)
-            self._block = key, self.take(indices)
+            if cuts not in self._orders:
+                self._orders[cuts] = noise_source.permutation(self.n_rows)
+            indices = np.sort(self._orders[cuts][cuts[index] : cuts[index + 1]])
+            self._block = (cuts, index), self.take(indices)
         return self._block[1]
 
-    def one_pass(
-        self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
-    ) -> Iterator[MemorySource]:
-        """Yield the rows between each two edges of a secret, uniformly random order.
-
-        With ``in_order`` the rows of one block also keep that order. Otherwise they are sorted by
-        number, which is faster to read.
-        """
+    def one_by_one(self, at_once: int, noise_source: NoiseSource) -> Iterator[MemorySource]:
+        """Yield all rows in a secret, uniformly random order, so many of them in each block."""
         order = noise_source.permutation(self.n_rows)
-        for start, stop in itertools.pairwise(edges):
-            indices = order[start:stop]
-            yield self.take(indices if in_order else np.sort(indices))
-
-
-class Divisions:
-    """Row numbers in the order of their blocks, for each division that was requested.
-
-    Only the latest epoch of a kind is kept: memory stays that of one division, and going back to an
-    earlier epoch is refused, as a new draw for it would put records in two blocks of one division.
-    """
-
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
-        self._latest: dict[tuple[str, object], tuple[int, Indices, Indices]] = {}
-
-    def block(
-        self,
-        kind: str,
-        epoch: int,
-        blocks: int | tuple[int, ...],
-        index: int,
-        noise_source: NoiseSource,
-    ) -> Indices:
-        """Row numbers of a block.
-
-        A division is "shuffled" (a number of blocks of equal size, up to one) or "cut" (between
-        places in the shuffled rows).
-        """
-        order, edges = self._division(kind, epoch, blocks, noise_source)
-        return np.sort(order[edges[index] : edges[index + 1]])
-
-    def _division(
-        self, kind: str, epoch: int, blocks: int | tuple[int, ...], noise_source: NoiseSource
-    ) -> tuple[Indices, Indices]:
-        latest, order, edges = self._latest.get((kind, blocks), (None, None, None))
-        if latest is not None and epoch < latest:
-            raise ValueError(
-                f"blocks of epoch {epoch} were requested after those of epoch {latest}. A division "
-                "is drawn once and not kept."
-            )
-        if latest != epoch or order is None or edges is None:
-            if isinstance(blocks, tuple):
-                order, edges = noise_source.permutation(self._n_rows), np.array(blocks)
-            else:  # as a `PartOfPartitions` of these sizes divides them
-                values = keyed_values(draw_key(noise_source), 0, self._n_rows)
-                order = np.argsort(values, kind="stable")
-                edges = np.cumsum([0, *equal_sizes(self._n_rows, blocks)])
-            self._latest[kind, blocks] = epoch, order, edges
-        return order, edges
+        for start in range(0, self.n_rows, at_once):
+            yield self.take(order[start : start + at_once])
 
 
 NO_THREADS = (

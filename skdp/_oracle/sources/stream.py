@@ -1,6 +1,5 @@
 """Rows that arrive block by block and are read once, of which one block is held at a time."""
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
@@ -43,8 +42,6 @@ class StreamSource(base.OrderedSource):
         An arrival of no rows, of the declared shape.
     """
 
-    arrives_in_order = True
-
     def __init__(
         self,
         arrivals: Iterator[Arrival],
@@ -73,14 +70,12 @@ class StreamSource(base.OrderedSource):
         self._map = scaling, row_bound
         return self
 
-    def block(
-        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
-    ) -> MemorySource:
+    def block(self, cuts: tuple[int, ...], index: int, noise_source: NoiseSource) -> MemorySource:
         """Return the records at places ``[cuts[index], cuts[index + 1])``, if they are to come.
 
         The block requested last may be requested again.
         """
-        key = epoch, cuts, index
+        key = cuts, index
         if self._block is None or self._block[0] != key:
             self._block = None
             self._skip_to(cuts[index])
@@ -88,7 +83,7 @@ class StreamSource(base.OrderedSource):
         return self._block[1]
 
     def passing_block(
-        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+        self, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> base.RepeatableSource:
         """Return the records of a block for one sum, without holding all of them.
 
@@ -97,19 +92,11 @@ class StreamSource(base.OrderedSource):
         count, X = cuts[index + 1] - cuts[index], self._nothing[0]
         piece = 4 * part_rows(X.shape[1], bool(sparse.issparse(X)))
         if self._nothing[3] is not None or count <= piece:
-            return self.block(epoch, cuts, index, noise_source)
+            return self.block(cuts, index, noise_source)
         self._block = None
         self._skip_to(cuts[index])
         sizes = (min(piece, count - start) for start in range(0, count, piece))
         return PassingRecords(count, map(self._next, sizes))
-
-    def one_pass(
-        self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
-    ) -> Iterator[MemorySource]:
-        """Yield the records between each two edges, in the order of their arrival."""
-        for start, stop in itertools.pairwise(edges):
-            self._skip_to(start)
-            yield self._next(stop - start)
 
     def finish(self) -> None:
         """Warn if there are more records than were declared. They are left out."""

@@ -135,7 +135,7 @@ class GradientDescent(descent.GradientSolver):
             path = observed = Observed(path, oracle)
             lengths = observed.lengths
         spent = math.fsum(noise**-2 for noise in noises)
-        spent = descent.spent_on_batches(spent, self.batch_size, self.sampling, public)
+        spent = descent.spent_on_batches(spent, self.batch_size, public)
         path = Halfway(path, oracle, n_steps, spent)
         batches = descent.samplers(self.batch_size, self.sampling, public)
         sizes = sizes / problem.loss.slowdown

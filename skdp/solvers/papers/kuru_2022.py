@@ -517,9 +517,7 @@ class Accelerated(Solver):
         power = 3 if composition == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
         # The rate of a sample that makes a step cheaper.
-        rate = descent.batch_rate(
-            self.batch_size if self.sampling in descent.AMPLIFIED else None, public.n_rows
-        )
+        rate = descent.batch_rate(self.batch_size, public.n_rows)
         if composition == "laplace" and rate < 1 and public.is_noisy:
             return sampled_laplace_noise(logs, public.laplace_budget, rate)
         return influence_to_noise(logs, composition)

@@ -180,10 +180,11 @@ class ShuffledSGD(OnePassSolver):
 
     The rows are put in a secret random order and cut into ``max_iter`` blocks. Step t follows the
     noisy mean gradient of block t, with each record's gradient clipped to ``clip_norm``. The pass
-    is one release. It costs as much as one of its steps, because a record lies in one block
-    (parallel composition). With ``batch_size=1`` each step uses a single record, and the secret
-    order amplifies privacy (Feldman, McMillan, Talwar 2021): the smaller of both costs is charged,
-    and ``privacy_.accountant`` names it, "shuffle" for the second.
+    costs as much as one of its steps, because a record lies in one block (parallel composition).
+    With ``batch_size=1`` each step uses a single record, and the secret order amplifies privacy
+    (Feldman, McMillan, Talwar 2021): the smaller of both costs is charged, and
+    ``privacy_.accountant`` names it, "shuffle" for the second. That pass is one release. Streams,
+    groups, offsets and several targets have no amplification.
 
     Parameters
     ----------
@@ -253,7 +254,7 @@ class ShuffledSGD(OnePassSolver):
     def _size(public: Public, guess: Guess, n_blocks: int) -> float:
         """Return the step size for the noise of a step, amplified if that is less."""
         alpha = full_budget_noise(public)
-        one_by_one = n_blocks == public.n_rows and not public.streamed
+        one_by_one = n_blocks == public.n_rows and ShuffledPass.serves(public)
         if alpha > 0 and not public.is_pure and one_by_one:
             alpha = public.noise_for(Shuffled(n_blocks, Gaussian(1.0)))
         return guess.step_size(public.n_rows / n_blocks, alpha)
@@ -278,10 +279,19 @@ class ShuffledSGD(OnePassSolver):
         checks.positive(clip_norm=self.clip_norm)
 
     def solve(self, oracle: Oracle) -> Solution:
-        rate = intercept_rate(oracle.public, oracle.problem, self.curvature)
+        public, problem, n_steps = oracle.public, oracle.problem, self.max_iter
         size, averaged = constant_size(self.learning_rate), AVERAGED_SHARES[self.averaging]
-        run = ShuffledPass(self.max_iter, size, self.clip_norm, GaussianNoise(1.0), averaged, rate)
-        return Solution(oracle.request(run), self.max_iter)
+        if n_steps == public.n_rows and ShuffledPass.serves(public):
+            rate = intercept_rate(public, problem, self.curvature)
+            run = ShuffledPass(size, self.clip_norm, GaussianNoise(1.0), averaged, rate)
+            return Solution(oracle.request(run), n_steps)
+        average = IterateAverage("tail", n_steps, oracle.rng, averaged)
+        rates = step_rates(public, problem, self.curvature)
+        path = descent.Proximal(problem, oracle.start(), average, rates=rates)
+        cuts = tuple(public.n_rows * t // n_steps for t in range(n_steps + 1))
+        batches = [Cut(cuts, index, once=True) for index in range(n_steps)]
+        steps = descent.schedule([size] * n_steps, self.clip_norm, [1.0] * n_steps, batches)
+        return Solution(descent.descend(oracle, path, steps), n_steps)
 
 
 # Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
@@ -444,7 +454,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         rates = step_rates(public, problem, self.curvature)
         path = QuantileClip(descent.Proximal(problem, oracle.start(), average, rates=rates), self)
         # Gradients are on the second part of each block. The first gives their clipping norm.
-        batches = [Cut(0, cuts, 2 * t + 1) for t in range(n_steps)]
+        batches = [Cut(cuts, 2 * t + 1) for t in range(n_steps)]
         sizes = [constant_size(self.learning_rate)] * n_steps
         run = descent.schedule(sizes, math.nan, [1.0] * n_steps, batches)
         return Solution(descent.descend(oracle, path, run), n_steps)
@@ -460,7 +470,7 @@ class QuantileClip(descent.Wrapper):
     def query(self, oracle: Oracle, step: descent.Step) -> Array:
         solver, public, point = self._solver, oracle.public, self.at(step)
         block = cast("Cut", step.batch)
-        rows = Cut(block.epoch, block.cuts, block.index - 1)
+        rows = Cut(block.cuts, block.index - 1)
         noise = step.noise * math.sqrt(number_of_counts(solver.search))
 
         def count(limit: float) -> float:

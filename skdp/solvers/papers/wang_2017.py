@@ -463,10 +463,10 @@ class VarianceReduced(Solver):
     batch_size : int, float, None or "auto", default="auto"
         Expected rows in a batch, as a number or a fraction. None uses all rows. Small batches are
         fast but require far more noise for the same budget: see the notes on `SVRG`.
-    sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
+    sampling : {"poisson", "fixed_size"}, default="poisson"
         How batches are drawn, "fixed_size" under replace_one only.
-    learning_rate : float, "bb" or "auto", default="auto"
-        Step size. "bb" computes Barzilai and Borwein's from the noisy snapshots.
+    learning_rate : float or "auto", default="auto"
+        Step size.
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient in a snapshot. A difference of gradients is bounded by
         twice that, and by a bound that falls with the distance from the snapshot, as its noise
@@ -507,8 +507,7 @@ class VarianceReduced(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.count(inner_steps=self.inner_steps)
         descent.check_batches(self.batch_size, self.sampling, public)
-        if not checks.is_word(self.learning_rate, "bb"):
-            constant_size(self.learning_rate)
+        constant_size(self.learning_rate)
         constant_clip(self.clip_norm)
 
     @property
@@ -534,18 +533,11 @@ class VarianceReduced(Solver):
         snapshots = math.sqrt(len(lengths) / SNAPSHOT_SHARE)
         inner = math.sqrt(int(self.max_iter) / (1 - SNAPSHOT_SHARE))
         inner *= descent.batch_rate(self.batch_size, public.n_rows)
-        longest = defaults.longest_plain_step(public, oracle.problem, PLAIN_STEP)
-        follows = checks.is_word(self.learning_rate, "bb")
-        size = longest if follows else constant_size(self.learning_rate)
+        size = constant_size(self.learning_rate)
         longest_difference = min(DIFFERENCES * clip_norm, LARGEST_CLIP_NORM)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
-        before: tuple[Array, Array] | None = None
         for length in lengths:
             snapshot = oracle.gradient(anchor, clip_norm, snapshots)
-            if follows and before is not None:
-                moved, turned = anchor - before[0], snapshot - before[1]
-                size = min(barzilai_borwein(moved, turned, length) or size, longest)
-            before = anchor, snapshot
             average = IterateAverage("tail", length, oracle.rng, fraction=1.0)
             path = CorrectedPath(oracle.problem, point, average)
             path.anchor, path.snapshot = anchor, snapshot
@@ -588,15 +580,6 @@ def difference_slope(public: Public) -> float:
     return float(min(1.0, usual / public.row_norm**2))
 
 
-def barzilai_borwein(moved: Array, turned: Array, n_steps: int) -> float:
-    """Return ``|dw|**2 / (m <dw, dg>)``, for noisy snapshots of gradients g (Tan et al. 2016).
-
-    It is 0 if noise makes the product negative.
-    """
-    product = float(np.vdot(moved, turned))
-    return float(np.vdot(moved, moved)) / (n_steps * product) if product > 0 else 0.0
-
-
 class SVRG(VarianceReduced):
     """Variance-reduced gradient descent: a full gradient per epoch, then differences (DP-SVRG).
 
@@ -622,8 +605,6 @@ class SVRG(VarianceReduced):
     References
     ----------
     {References}
-    C. Tan, S. Ma, Y.-H. Dai, Y. Qian: Barzilai-Borwein Step Size for Stochastic Gradient Descent.
-    NeurIPS 2016.
 
     Examples
     --------

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,11 +10,10 @@ from skdp._oracle import GaussianNoise, Public, ShuffledPass, noise_source
 from skdp._oracle.kernels.clipped_gradients import gradient_rounding
 from skdp._oracle.releases import shuffled_pass
 from skdp._oracle.releases.base import PublicContext
-from skdp._oracle.sources import memory
 from skdp._oracle.sources.base import STREAMED
 from skdp._oracle.sources.memory import MemorySource
-from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
-from skdp.objective import ElasticNet, L2Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.accounting import Adjacency, Gaussian, Shuffled
+from skdp.objective import ElasticNet, L2Ball, Logistic, Problem, SquaredError
 
 N, D, BOUND = 60, 4, 3.0
 
@@ -55,23 +51,21 @@ class Order:
         return np.zeros(shape)
 
 
-def reference(X, y, problem, order, n_steps, size, clip, weights=None, rate=1.0):
-    """Algorithm 1, in blocks, as plainly as possible."""
+def reference(X, y, problem, order, size, clip, weights=None, rate=1.0):
+    """Algorithm 1, as plainly as possible."""
     X = X * np.minimum(1, BOUND / np.linalg.norm(X, axis=1))[:, None]
     if problem.fit_intercept:
         X = np.hstack([X, np.full((N, 1), 2.5)])
     point, kept = np.zeros((X.shape[1], 1)), []
     rates = np.ones((X.shape[1], 1))
     rates[-1] = rate if problem.fit_intercept else 1.0
-    for t in range(n_steps):
-        total = np.zeros_like(point)
-        for i in order[N * t // n_steps : N * (t + 1) // n_steps]:
-            residual = problem.loss.residual(X[[i]] @ point, y[[i]])
-            gradient = X[[i]].T @ residual * (1 if weights is None else weights[i])
-            total += gradient * min(1, clip / np.linalg.norm(gradient))
-        point = problem.prox(point - size * n_steps / N * rates * total, size)
+    for i in order:
+        residual = problem.loss.residual(X[[i]] @ point, y[[i]])
+        gradient = X[[i]].T @ residual * (1 if weights is None else weights[i])
+        gradient *= min(1, clip / np.linalg.norm(gradient))
+        point = problem.prox(point - size * rates * gradient, size)
         kept.append(point)
-    return np.mean(kept[n_steps // 2 :], axis=0)
+    return np.mean(kept[N // 2 :], axis=0)
 
 
 PROBLEMS = {
@@ -88,41 +82,30 @@ PROBLEMS = {
 @pytest.mark.parametrize("kind", ["dense", "csr", "weighted"])
 def test_without_noise_it_is_the_printed_algorithm(rng, name, kind, monkeypatch):
     """With shorter steps of the intercept, if asked for."""
-    for n_steps in [1, 7, N - 1, N]:
-        for rate in [1.0, 0.3]:
-            monkeypatch.setattr(shuffled_pass, "AT_ONCE", 13)
-            problem = PROBLEMS[name]
-            X, y = data(rng, problem.loss)
-            weights = rng.uniform(0, 3, N) if kind == "weighted" else None
-            rows = make_rows(sparse.csr_array(X) if kind == "csr" else X, y, problem, weights)
-            order = rng.permutation(N)
-            release = ShuffledPass(n_steps, 0.05, 1.5, intercept_rate=rate)
-            context = context_for(problem, sparse=kind == "csr", weighted=kind == "weighted")
-            found = release.answer(rows, context, Order(order))
-            expected = reference(X, y, problem, order, n_steps, 0.05, 1.5, weights, rate)
-            np.testing.assert_allclose(found, expected, atol=1e-12)
+    for rate in [1.0, 0.3]:
+        monkeypatch.setattr(shuffled_pass, "AT_ONCE", 13)
+        problem = PROBLEMS[name]
+        X, y = data(rng, problem.loss)
+        weights = rng.uniform(0, 3, N) if kind == "weighted" else None
+        rows = make_rows(sparse.csr_array(X) if kind == "csr" else X, y, problem, weights)
+        order = rng.permutation(N)
+        release = ShuffledPass(0.05, 1.5, intercept_rate=rate)
+        context = context_for(problem, sparse=kind == "csr", weighted=kind == "weighted")
+        found = release.answer(rows, context, Order(order))
+        expected = reference(X, y, problem, order, 0.05, 1.5, weights, rate)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_several_outputs_take_single_records_too(rng):
-    problem = Problem(Multinomial(3), ElasticNet(0.1))
-    X, y = rng.standard_normal((N, D)), rng.integers(3, size=N)
-    context = context_for(problem, scale=1.0, n_outputs=3)
-    answer = ShuffledPass(N, 0.1, 1.0).answer(make_rows(X, y, problem), context, noise_source(0))
-    assert answer.shape == (D + 1, 3)
-    assert np.isfinite(answer).all()
-
-
-@pytest.mark.parametrize("n_steps", [10, N])
-def test_noise_has_the_promised_size(n_steps):
+def test_noise_has_the_promised_size():
     """On null rows the first point is the first step's noise."""
     problem = Problem(SquaredError(), fit_intercept=False)
     rows = make_rows(np.zeros((N, D)), np.zeros((N, 1)), problem)
     context = context_for(problem, scale=3.0)
-    release = ShuffledPass(n_steps, 0.5, 2.0, GaussianNoise(1.5), tail=0.0)
+    release = ShuffledPass(0.5, 2.0, GaussianNoise(1.5), tail=0.0)
     source = noise_source(0)
     points = np.array([release.answer(rows, context, source) for _ in range(300)]).ravel()
-    # Rows are null, so nothing pulls back: the last point is a sum of n_steps noises.
-    expected = 0.5 * n_steps / N * release.std(context) * np.sqrt(n_steps)
+    # Rows are null, so nothing pulls back: the last point is a sum of N noises.
+    expected = 0.5 * release.std(context) * np.sqrt(N)
     assert abs(points.std() / expected - 1) < 0.1
     assert release.std(context) == pytest.approx(3.0 * 1.5 * 2.0, rel=1e-6)
 
@@ -132,7 +115,7 @@ def test_single_records_get_the_noise_of_the_mechanism(rng):
     problem, scale = Problem(SquaredError()), 2.7
     X, y = data(rng)
     rows, context = make_rows(X, y, problem), context_for(problem, scale)
-    release = ShuffledPass(N, 0.05, 1.5, GaussianNoise(1.3))
+    release = ShuffledPass(0.05, 1.5, GaussianNoise(1.3))
     pairs, _ = recorded(rows, context, release, np.arange(N), noise=noise_source(4))
     source, (size, _) = noise_source(4), context.public.shape
     mechanism, contribution = release.mechanism, release._contribution(context)
@@ -174,11 +157,11 @@ HOSTILE_ROWS = [
 ]  # fmt: skip
 
 
-def worst_moves(n_steps, adjacency, seeds=range(3)):
+def worst_moves(adjacency, seeds=range(3)):
     """Largest number of steps that moved, and by how many times the sensitivity."""
     problem = Problem(SquaredError())
     context = context_for(problem, scale=1.0, adjacency=adjacency)
-    release = ShuffledPass(n_steps, 0.05, 0.7)
+    release = ShuffledPass(0.05, 0.7)
     most, farthest = 0, 0.0
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -199,7 +182,7 @@ def worst_moves(n_steps, adjacency, seeds=range(3)):
                 one, answer = recorded(make_rows(Z, t, problem), context, release, order)
                 two, again = recorded(other, context, release, order, one)
                 np.testing.assert_array_equal(answer, again)
-                assert len(one) == len(two) == n_steps
+                assert len(one) == len(two) == N
                 slack = 1 + gradient_rounding(N, D, 1, False) + 2.0**-28
                 unit = (1 if adjacency is Adjacency.ZERO_OUT else 2) * 0.7 * slack
                 moved = [
@@ -211,33 +194,10 @@ def worst_moves(n_steps, adjacency, seeds=range(3)):
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("n_steps", [1, 6, N])
-def test_a_record_moves_one_step_by_its_sensitivity(n_steps, adjacency):
-    most, farthest = worst_moves(n_steps, adjacency)
+def test_a_record_moves_one_step_by_its_sensitivity(adjacency):
+    most, farthest = worst_moves(adjacency)
     assert most <= 1
     assert 0.5 < farthest <= 1
-
-
-def test_overlapping_blocks_are_caught(monkeypatch):
-    """The mutant: closed index sets, so that the last record of a block is used twice."""
-
-    def closed(edges):
-        return ((start, stop + 1) for start, stop in itertools.pairwise(edges))
-
-    monkeypatch.setattr(
-        memory, "itertools", SimpleNamespace(pairwise=closed, repeat=itertools.repeat)
-    )
-    problem = Problem(SquaredError())
-    context, release = context_for(problem, scale=1.0), ShuffledPass(6, 0.05, 0.7)
-    rng = np.random.default_rng(0)
-    X, y = data(rng)
-    Z = X.copy()
-    Z[10] += 1.0
-    order = np.arange(N)
-    one, _ = recorded(make_rows(Z, y, problem), context, release, order)
-    two, _ = recorded(make_rows(X, y, problem), context, release, order, one)
-    moved = sum((a != b).any() for (a, _), (b, _) in zip(one, two, strict=True))
-    assert moved == 2
 
 
 def test_an_unclipped_residual_is_caught(monkeypatch):
@@ -254,7 +214,7 @@ def test_an_unclipped_residual_is_caught(monkeypatch):
     y[0] = 1e6
     other = np.ones(N)
     other[0] = 0.0
-    context, release = context_for(problem, scale=1.0), ShuffledPass(N, 0.05, 0.7)
+    context, release = context_for(problem, scale=1.0), ShuffledPass(0.05, 0.7)
     order = np.arange(N)
     one, _ = recorded(make_rows(X, y, problem), context, release, order)
     two, _ = recorded(make_rows(X, y, problem, other), context, release, order, one)
@@ -264,56 +224,29 @@ def test_an_unclipped_residual_is_caught(monkeypatch):
 # ---------------------------------------------------------------------- what it costs
 
 
-def test_single_records_are_shuffled_and_batches_are_not():
+def test_only_secret_orders_of_single_records_are_shuffled(rng):
     plain = Problem(SquaredError())
-    step = Gaussian(1.0)
-    assert ShuffledPass(N, 0.1, 1.0).event(context_for(plain)) == Shuffled(N, step)
-    assert ShuffledPass(6, 0.1, 1.0).event(context_for(plain)) == DisjointPass(6, step)
-    streamed = context_for(plain, provides=STREAMED)
-    assert ShuffledPass(N, 0.1, 1.0).event(streamed) == DisjointPass(N, step)
-
-
-def test_one_pass_costs_one_answer():
-    for adjacency in Adjacency:
-        once = price(Gaussian(3.0), 1e-6, adjacency)
-        assert price(DisjointPass(1000, Gaussian(3.0)), 1e-6, adjacency) == once
-    with pytest.raises(ValueError, match="n_steps"):
-        DisjointPass(0, Gaussian(1.0))
-    assert DisjointPass(5, Gaussian(1.0)).scaled(2.0) == DisjointPass(5, Gaussian(2.0))
-
-
-def test_rows_that_are_not_as_stated_are_refused(rng):
-    problem = Problem(SquaredError())
-    X, y = data(rng)
-    rows = make_rows(X, y, problem)
-    with pytest.raises(ValueError, match="not as the public facts say"):
-        ShuffledPass(N, 0.1, 1.0).answer(
-            rows, context_for(problem, provides=STREAMED), noise_source(0)
-        )
-    with pytest.raises(ValueError, match="not as the public facts say"):
-        ShuffledPass(6, 0.1, 1.0).answer(
-            rows.take(np.arange(N - 1)), context_for(problem), noise_source(0)
-        )
+    assert ShuffledPass(0.1, 1.0).event(context_for(plain)) == Shuffled(N, Gaussian(1.0))
+    for others in ({"provides": STREAMED}, {"n_outputs": 2}, {"has_offset": True}):
+        with pytest.raises(ValueError, match="one target of ungrouped records in memory"):
+            ShuffledPass(0.1, 1.0).event(context_for(plain, **others))
+    rows = make_rows(*data(rng), plain).take(np.arange(N - 1))
+    with pytest.raises(ValueError, match="59 rows, and 60"):
+        ShuffledPass(0.1, 1.0).answer(rows, context_for(plain), noise_source(0))
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        (0, 0.1, 1.0),
-        (5, 0.0, 1.0),
-        (5, np.inf, 1.0),
-        (5, 0.1, -1.0),
-        (5, 0.1, np.nan),
-        (5, 0.1, 1.0, GaussianNoise(), 0.5, 0.0),
-        (5, 0.1, 1.0, GaussianNoise(), 0.5, 2.0),
+        (0.0, 1.0),
+        (np.inf, 1.0),
+        (0.1, -1.0),
+        (0.1, np.nan),
+        (0.1, 1.0, GaussianNoise(), 0.5, 0.0),
+        (0.1, 1.0, GaussianNoise(), 0.5, 2.0),
     ],
     ids=str,
 )
 def test_impossible_passes_are_refused(arguments):
     with pytest.raises(ValueError, match="ShuffledPass"):
         ShuffledPass(*arguments)
-
-
-def test_more_steps_than_rows_are_refused_before_the_debt():
-    with pytest.raises(ValueError, match="as many rows"):
-        ShuffledPass(N + 1, 0.1, 1.0).event(context_for(Problem(SquaredError())))

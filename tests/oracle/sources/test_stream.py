@@ -19,11 +19,11 @@ def test_a_stream_does_not_go_back():
     arrivals = iter([(X, y[:, None], None, None)])
     rows = StreamSource(arrivals, 30, make_rows, (X[:0], y[:0, None], None, None))
     cuts, source = (0, 10, 20, 30), noise_source(0)
-    assert rows.block(0, cuts, 1, source).n_rows == 10
-    assert rows.block(0, cuts, 1, source).n_rows == 10
+    assert rows.block(cuts, 1, source).n_rows == 10
+    assert rows.block(cuts, 1, source).n_rows == 10
     with pytest.raises(ValueError, match="read once"):
-        rows.block(0, cuts, 0, source)
+        rows.block(cuts, 0, source)
     with pytest.raises(ValueError, match="read once"):
-        rows.block(1, cuts, 1, source)
+        rows.block((0, 10, 20, 31), 1, source)
     with pytest.raises(TypeError, match="cannot be pickled"):
         rows.__reduce__()

@@ -154,7 +154,7 @@ def test_default_steps_do_not_swing_where_two_of_several_classes_compete(n_class
     assert losses[1] <= losses[0] + 0.005
 
 
-SAMPLINGS = ["poisson", "fixed_size", "shuffled"]
+SAMPLINGS = ["poisson", "fixed_size"]
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

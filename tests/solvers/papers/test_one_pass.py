@@ -12,7 +12,6 @@ from skdp._oracle import Public, SolverStage, make_plan
 from skdp.accounting import (
     Adjacency,
     Composed,
-    DisjointPass,
     Gaussian,
     Shuffled,
     calibrate,
@@ -136,8 +135,8 @@ def test_overlapping_parts_of_a_block_would_cost_their_sum(monkeypatch):
 
     original = module.Cut
 
-    def same_rows(epoch, cuts, index):
-        return original(epoch, cuts, index + (index + 1) % 2)
+    def same_rows(cuts, index):
+        return original(cuts, index + (index + 1) % 2)
 
     honest = planned(AdaptiveShuffledSGD())[1].calibration.scale
     monkeypatch.setattr(module, "Cut", same_rows)
@@ -167,8 +166,7 @@ def test_the_smaller_price_is_charged_and_named():
     blocks = skdp.DPLinearRegression(
         solver=ShuffledSGD(batch_size=50), epsilon=0.5, scaling="none"
     ).plan(10_000, 5)
-    assert isinstance(blocks.releases[0].event, DisjointPass)
-    assert blocks.releases[0].event.n_steps == 200
+    assert blocks.releases[0].event.partition.n_blocks == 200
 
 
 # ---------------------------------------------------------------------- use
