@@ -25,7 +25,6 @@ from typing import NamedTuple, Self, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from skdp._numbers import (
     LARGEST_CLIP_NORM,
@@ -239,7 +238,6 @@ class LocalSizes:
 # A step gets at least this share of what the quietest step spends. This costs a relative 1e-16 of
 # the budget per step, and keeps the noise finite where the influence vanishes.
 LEAST_SHARE = 1e-16
-BISECTIONS = 60  # of an interval in float64
 
 # The power p such that a step with noise s costs in proportion to s**-p, by rule of composition:
 # squares of mu add up for Gaussian noise, epsilons for Laplace noise.
@@ -362,64 +360,6 @@ def relative_noise(schedule: RelativeNoise, sizes: Array, composition: str = "ga
             f"{noise.min():g} to {noise.max():g}. Nothing was released."
         )
     return noise
-
-
-def sampled_epsilon(noise: ArrayLike, rate: float) -> Array:
-    """Return epsilon of Laplace noise on a sample, ``log(1 + rate (exp(1/b) - 1))``, for each b."""
-    inner = 1 / np.asarray(noise, dtype=np.float64)
-    if rate == 1:
-        return inner
-    large = np.logaddexp(math.log1p(-rate), math.log(rate) + inner)
-    small = np.log1p(rate * np.expm1(np.minimum(inner, 1.0)))  # accurate where ``large`` cancels
-    return np.asarray(np.where(inner < 1, small, large))
-
-
-def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float) -> Array:
-    """Return the Laplace scales of least effect for a given sum of amplified epsilons.
-
-    They minimise ``sum_t q_t b_t**2`` under ``sum_t log(1 + rate (exp(1/b_t) - 1)) = epsilon``
-    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 30). For ``rate = 1`` the solution is that of
-    Prop. 4.2, ``b_t`` proportional to ``q_t**(-1/3)``. With ``u = 1/b`` a stationary point has
-
-        u_t**3 g(u_t) = c q_t,    g(u) = rate e**u / (1 - rate + rate e**u),
-
-    with one c for all t. The left side rises in u, and so does the epsilon spent, from 0 to
-    infinity: there is exactly one such point, and the sum grows without bound where any b does.
-
-    Parameters
-    ----------
-    log_influence : array of shape (n_steps,)
-        log q_t, up to a constant.
-    epsilon : float
-        Positive and finite.
-    rate : float
-        Fraction of the rows in a sample, in (0, 1].
-
-    Returns
-    -------
-    array of shape (n_steps,)
-        b_t in units of the sensitivity.
-    """
-    logs = np.asarray(log_influence, dtype=np.float64)
-    logs, log_rate = logs - logs.max(), math.log(rate)
-
-    def scales(log_factor: float) -> Array:
-        """Solve 3 log u + log g(u) = log_factor + log q by bisection, as rate <= g(u) <= 1."""
-        goal = log_factor + logs
-        low, high = goal / 3, (goal - log_rate) / 3
-        with np.errstate(divide="ignore"):  # no other rows at rate 1
-            log_others = np.log1p(-rate)
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            log_g = log_rate - np.logaddexp(log_others - np.exp(middle), log_rate)
-            is_above = 3 * middle + log_g > goal
-            low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
-        return np.asarray(np.exp(-high))
-
-    def excess(log_factor: float) -> float:
-        return float(sampled_epsilon(scales(log_factor), rate).sum()) - epsilon
-
-    return scales(float(brentq(excess, -600.0, 600.0, xtol=1e-14, rtol=1e-15, maxiter=500)))
 
 
 # ---------------------------------------------------------------- momentum and averages

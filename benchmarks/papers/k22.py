@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 
 from benchmarks.papers.printed_noise import printed_noise
 from benchmarks.papers.report import chosen, columns_of, cost_of_noise, shown
 from skdp.solvers.papers import kuru_2022 as kuru
-from skdp.steps import sampled_laplace_noise
+from skdp.steps import influence_to_noise
 
 D, N, STRENGTH, EPSILON, SENSITIVITY, GUESS, P = 20, 100_000, 0.01, 1.0, 40.0, 10.0, 1.0
 START, MU = 10.0, 2 * STRENGTH
@@ -69,7 +70,13 @@ def noise_multipliers(name, n_steps, step, kappa, epsilon, rate):
     if name.endswith("opt"):
         stages = (first_stage(kappa), P) if name.startswith("multistage") else None
         logs = kuru.nesterov_influence(n_steps, kappa, 1.0, step, stages)[1]
-    return sampled_laplace_noise(logs, epsilon, rate)
+    shape = influence_to_noise(logs, "laplace")
+
+    def excess(factor):
+        return np.log1p(rate * np.expm1(1 / (factor * shape))).sum() - epsilon
+
+    whole = (1 / shape).sum() / epsilon  # of the budget without samples
+    return shape * brentq(excess, whole * rate / 2, 2 * whole)
 
 
 def iterates(name, start, gradient, sizes, mu):

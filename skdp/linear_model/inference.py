@@ -6,7 +6,7 @@ import html
 import importlib.util
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +24,6 @@ from skdp._numbers import (
     Table,
     are_numbers,
     html_table,
-    shown,
     text_table,
 )
 from skdp._oracle import Scaling, Solution
@@ -397,29 +396,6 @@ class CoefficientTable:
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         table = html_table(self.header, self._rows())
         return f"<p><b>{html.escape(self.title)}</b></p>{table}<ul>{notes}</ul>"
-
-    def rescaled(self, sizes: ArrayLike) -> Self:
-        """Return the table for steps of other sizes than 1 in the columns.
-
-        Coefficients in the units of X have lengths that do not compare. Multiplied by a typical
-        size of each column, such as ``scaling_.columns.scale``, they do.
-
-        Parameters
-        ----------
-        sizes : array of shape (n_rows,)
-            Positive. 1 for the intercept.
-
-        Returns
-        -------
-        CoefficientTable
-        """
-        sizes = np.asarray(sizes, dtype=float)
-        if sizes.shape != self.coef.shape or not (np.isfinite(sizes) & (sizes > 0)).all():
-            raise ValueError(
-                f"rescaled: sizes must be positive, one for each of the {len(self.coef)} rows of "
-                f"the table, got {shown(sizes)}."
-            )
-        return replace(self, coef=self.coef * sizes, std_error=self.std_error * sizes)
 
     def to_frame(self) -> Table:
         """Return a pandas data frame with a row for each coefficient.

@@ -317,19 +317,6 @@ def test_the_table_says_what_it_rests_on(model):
     assert 0 < table.cut < 0.6
 
 
-def test_the_table_for_steps_of_other_sizes():
-    table = fitted(skdp.DPLinearRegression).summary()
-    sizes = np.array([2.0, 0.5, 4.0, 1.0])
-    old, new = table.to_frame(), table.rescaled(sizes).to_frame()
-    for name in ("coef", "std_error", "low", "high"):
-        np.testing.assert_allclose(new[name], sizes * old[name])
-    for name in ("z", "p_value", "privacy_share"):
-        np.testing.assert_allclose(new[name], old[name])
-    for wrong in (sizes[:3], -sizes, sizes * np.nan):
-        with pytest.raises(ValueError, match="one for each of the 4 rows"):
-            table.rescaled(wrong)
-
-
 def test_the_table_flags_what_is_not_determined():
     X, y = data_for(skdp.DPLinearRegression, n=20_000)
     X["<b>"] = 0.0

@@ -12,7 +12,6 @@ import pytest
 
 import skdp
 from skdp.objective import Logistic
-from skdp.solvers import GradientDescent
 
 
 def warned(action):

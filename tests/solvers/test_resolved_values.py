@@ -50,7 +50,6 @@ SETTINGS = {
     ],
     "svrg": [{"clip_norm": 2.0}],
     "shuffled_sgd": [{"batch_size": 30}, {"batch_size": 0.01}],
-    "adaptive_shuffled_sgd": [{"search": "doubling"}],
     "adp_sgd": [{"learning_rate": 0.1}, {"learning_rate": "adaptive"}],
     "nesterov": [{"noise_schedule": "uniform"}, {"batch_size": 50}],
     "multistage_nesterov": [{"max_iter": 30}],

@@ -37,11 +37,7 @@ model.fit(rows, ill)
 print(model.summary())
 
 # %%
-# In the picture, the thin bar minus the thick bar is due to the noise. Units differ, so each
-# coefficient is multiplied by the scale of its column.
+# In the picture, the thin bar minus the thick bar is due to the noise.
 
-table = model.summary()
-sizes = np.append(model.scaling_.columns.scale, 1.0)
-per_size = skdp.linear_model.CoefficientDisplay(table.rescaled(sizes)).plot()
-per_size.ax_.set_xlabel("change of the log odds for one scale of the column")
-per_size.figure_.tight_layout()
+picture = skdp.linear_model.CoefficientDisplay.from_estimator(model)
+picture.figure_.tight_layout()

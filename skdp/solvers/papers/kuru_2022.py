@@ -32,7 +32,6 @@ from skdp.steps import (
     influence_to_noise,
     name_of,
     powers,
-    sampled_laplace_noise,
 )
 
 # Largest number of steps that max_iter="auto" considers, and values of the heavy ball's momentum.
@@ -517,9 +516,6 @@ class Accelerated(Solver):
         power = 3 if composition == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
         # The rate of a sample that makes a step cheaper.
-        rate = descent.batch_rate(self.batch_size, public.n_rows)
-        if composition == "laplace" and rate < 1 and public.is_noisy:
-            return sampled_laplace_noise(logs, public.laplace_budget, rate)
         return influence_to_noise(logs, composition)
 
     # ------------------------------------------------------------------ the run

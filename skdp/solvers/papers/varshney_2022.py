@@ -296,11 +296,11 @@ class ShuffledSGD(OnePassSolver):
 
 # Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
 MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
-# Doublings from the least candidate for a threshold up to the largest.
-DOUBLINGS = 20
+# Candidates for a threshold over the largest one: four per factor of 2, over 20 factors.
+CANDIDATES = 2.0 ** (np.arange(-80, 1) / 4)
+N_COUNTS = math.ceil(math.log2(len(CANDIDATES)))  # does not depend on their answers
 # The largest candidate, in the targets' unit, where the loss does not bound residuals.
 LARGEST_RESIDUAL = 16.0
-SEARCHES = ("binary", "doubling")
 
 
 @base.hyperparameters
@@ -325,10 +325,6 @@ class AdaptiveShuffledSGD(OnePassSolver):
     stat_share : float or "auto", default="auto"
         Share of a block's rows that are counted, in (0, 1). "auto" is 1/11, the paper's
         ``s = b / 10``, or more if counts were too noisy, up to 1/2.
-    search : {"binary", "doubling"}, default="binary"
-        Method that finds gamma: a noisy binary search over many candidates, or, as printed in the
-        paper, by counts at all doublings of the least candidate. Each count has the same noise,
-        and their number does not depend on their answers.
     quantile : float or "auto", default="auto"
         Share of the s rows with residuals up to gamma, in (0, 1]. The paper uses 1. "auto" is the
         median, which requires the fewest rows to stand out from the noise, or 0.9 where the loss
@@ -345,8 +341,9 @@ class AdaptiveShuffledSGD(OnePassSolver):
     Notes
     -----
     Corrections to the printed algorithm: index sets are half-open (as printed, one record of every
-    block is used for the threshold and for the gradient). All counts of a search are charged, one
-    more than the proof composes. Of the two parts of a block the maximum is charged.
+    block is used for the threshold and for the gradient). A binary search takes the place of counts
+    at all doublings, and needs fewer of them. All of its counts are charged. Of the two parts of a
+    block the maximum is charged.
 
     References
     ----------
@@ -372,14 +369,12 @@ class AdaptiveShuffledSGD(OnePassSolver):
     averages = AVERAGES
 
     stat_share: Resolved[float] = AUTO
-    search: str = "binary"
     quantile: Resolved[float] = AUTO
     clip_factor: Resolved[float] = AUTO
 
     # ------------------------------------------------------------------ public facts
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        checks.choice("search", self.search, SEARCHES)
         guess = Guess.of(self, public, problem)
         residual_bound = problem.loss.residual_bound
         clip_factor = self.clip_factor
@@ -416,7 +411,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         """
         noise = full_budget_noise(public) * descent.count_ratio(public)
         # At least 10 rows, and 6 times the noise of a count.
-        counted = 6.0 * noise * math.sqrt(number_of_counts(self.search))
+        counted = 6.0 * noise * math.sqrt(N_COUNTS)
         counted = max(counted, 10)
         n_blocks = self.max_iter
         if checks.is_auto(n_blocks):
@@ -471,7 +466,7 @@ class QuantileClip(descent.Wrapper):
         solver, public, point = self._solver, oracle.public, self.at(step)
         block = cast("Cut", step.batch)
         rows = Cut(block.cuts, block.index - 1)
-        noise = step.noise * math.sqrt(number_of_counts(solver.search))
+        noise = step.noise * math.sqrt(N_COUNTS)
 
         def count(limit: float) -> float:
             return descent.noisy_count(oracle, ResidualCount(point, limit), noise, rows)
@@ -479,52 +474,25 @@ class QuantileClip(descent.Wrapper):
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
         enough = solver.quantile * (stop - start) * public.weighted_share
         largest = oracle.problem.loss.residual_bound or LARGEST_RESIDUAL * target_unit(public)
-        gamma = least_threshold(solver.search, thresholds(solver.search, largest), enough, count)
+        gamma = least_threshold(largest * CANDIDATES, enough, count)
         clip_norm = solver.clip_factor * expected_row_norm(public) * gamma
         return super().query(oracle, step._replace(clip_norm=clip_norm))
 
 
-# ---------------------------------------------------------------------- searches by noisy counts
-
-
-def thresholds(search: str, bound: float) -> Array:
-    """Return rising candidates up to ``bound``.
-
-    "doubling": each is twice the one before, as in Algorithm 3 (DP-STAT) of Varshney, Thakurta,
-    Jain (2022). "binary" has four candidates per factor of 2.
-    """
-    fine = 4 if search == "binary" else 1
-    return bound * 2.0 ** (np.arange(-fine * DOUBLINGS, 1) / fine)
-
-
-def number_of_counts(search: str) -> int:
-    """Return the number of counts in a search, which does not depend on their answers."""
-    n_thresholds = len(thresholds(search, 1.0))
-    return n_thresholds if search == "doubling" else math.ceil(math.log2(n_thresholds))
-
-
-def least_threshold(
-    search: str, candidates: Array, enough: float, count: Callable[[float], float]
-) -> float:
+def least_threshold(candidates: Array, enough: float, count: Callable[[float], float]) -> float:
     """Return about the least candidate with a noisy count of ``enough``, or else the largest.
 
     Parameters
     ----------
-    search : {"binary", "doubling"}
     candidates : array
         Rising thresholds.
     enough : float
     count : callable
         Returns for a threshold the noisy count of the values up to it.
     """
-    if search == "doubling":
-        # All are counted, or the number of releases would depend on their answers.
-        counts = [count(float(candidate)) for candidate in candidates]
-        reached = [index for index, number in enumerate(counts) if number >= enough]
-        return float(candidates[reached[0] if reached else -1])
     # The least index with enough lies in [low, high]. The last candidate needs no count.
     low, high = 0, len(candidates) - 1
-    for _ in range(math.ceil(math.log2(len(candidates)))):
+    for _ in range(N_COUNTS):
         middle = min((low + high) // 2, len(candidates) - 1)
         if count(float(candidates[middle])) >= enough:
             high = max(low, middle)

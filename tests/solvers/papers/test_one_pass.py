@@ -20,10 +20,9 @@ from skdp.accounting import (
 from skdp.objective import Problem, SquaredError
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from skdp.solvers.papers.varshney_2022 import (
-    SEARCHES,
+    CANDIDATES,
+    N_COUNTS,
     least_threshold,
-    number_of_counts,
-    thresholds,
 )
 
 
@@ -59,10 +58,9 @@ def excess(solver, sigma, n=20000, epsilon=1.0, seed=0):
 # ---------------------------------------------------------------------- the search
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_search_without_noise_finds_the_least_threshold(search, rng):
+def test_a_search_without_noise_finds_the_least_threshold(rng):
     values = np.abs(rng.standard_normal(500)) * 10.0 ** rng.uniform(-4, 1)
-    candidates = thresholds(search, 16.0)
+    candidates = 16.0 * CANDIDATES
     asked = []
 
     def count(limit):
@@ -71,15 +69,14 @@ def test_a_search_without_noise_finds_the_least_threshold(search, rng):
 
     for enough in (1, 250, 500):
         asked.clear()
-        found = least_threshold(search, candidates, enough, count)
+        found = least_threshold(candidates, enough, count)
         fitting = [c for c in candidates if (values <= c).sum() >= enough]
         assert found == fitting[0]
-        assert len(asked) == number_of_counts(search)
+        assert len(asked) == N_COUNTS
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-def test_as_many_counts_whatever_they_answer(search, rng):
-    candidates = thresholds(search, 1.0)
+def test_as_many_counts_whatever_they_answer(rng):
+    candidates = CANDIDATES
     assert candidates[-1] == 1.0
     assert candidates[0] == 2.0**-20
     for answers in (np.inf, -np.inf, None):
@@ -89,9 +86,9 @@ def test_as_many_counts_whatever_they_answer(search, rng):
             asked.append(limit)
             return float(rng.standard_normal()) if answers is None else answers
 
-        found = least_threshold(search, candidates, 0.0, count)
+        found = least_threshold(candidates, 0.0, count)
         assert found in candidates
-        assert len(asked) == number_of_counts(search)
+        assert len(asked) == N_COUNTS
         if answers == -np.inf:
             assert found == candidates[-1]
         if answers == np.inf:
@@ -102,14 +99,13 @@ def test_as_many_counts_whatever_they_answer(search, rng):
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_block_costs_the_larger_of_search_and_gradient(search, adjacency):
-    solver, plan = planned(AdaptiveShuffledSGD(search=search), adjacency=adjacency)
+def test_a_block_costs_the_larger_of_search_and_gradient(adjacency):
+    solver, plan = planned(AdaptiveShuffledSGD(), adjacency=adjacency)
     alone = calibrate(Gaussian(1.0), 1.0, 1e-6, adjacency).scale
     # Not a whole search on top of a gradient, which would need sqrt(2) times the noise.
     assert plan.calibration.scale == pytest.approx(alone, rel=1e-6)
     counts = [entry for entry in plan.entries if entry.kind == "residual_count"]
-    assert {entry.count for entry in counts} == {number_of_counts(search)}
+    assert {entry.count for entry in counts} == {N_COUNTS}
     assert len(counts) == solver.max_iter
     search_alone = Composed(tuple((entry.event.event, entry.count) for entry in counts[:1]))
     spent, _ = price(search_alone.scaled(plan.calibration.scale), 1e-6, adjacency)
@@ -188,7 +184,6 @@ def test_adaptive_error_vanishes_with_the_noise_of_the_data_and_fixed_clips_do_n
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"search": "ternary"}, "search"),
         ({"quantile": 0.0}, "quantile"),
         ({"stat_share": 1.0}, "stat_share"),
         ({"stat_share": "half"}, "stat_share"),
