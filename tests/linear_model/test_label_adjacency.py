@@ -137,6 +137,5 @@ def test_audit(monkeypatch):
 
 def test_statistics_that_read_targets_say_so():
     assert not GramSum(1.0).reads_targets
-    assert GramSum(1.0, target_unit=1.0).reads_targets
     assert MagnitudeCounts(True, True).reads_targets
     assert not MagnitudeCounts(True, False).reads_targets

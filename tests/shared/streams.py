@@ -6,7 +6,7 @@ import numpy as np
 
 import skdp
 from replays import seeded
-from skdp.solvers import AdaptiveShuffledSGD, BoostedSufficientStatistics, ShuffledSGD, Whitened
+from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD, Whitened
 
 W = np.array([1.0, -0.5, 0.25, 0.0])
 SOLVERS = {
@@ -14,7 +14,6 @@ SOLVERS = {
     "single": ShuffledSGD(batch_size=1),
     "adaptive": AdaptiveShuffledSGD(max_iter=9),
     "whitened": Whitened(max_iter=3),
-    "moments": BoostedSufficientStatistics(rounds=0),
 }
 
 

@@ -17,8 +17,6 @@ from skdp._oracle.sources.row_blocks import (
 )
 from skdp.objective import Loss
 
-# Squares of larger numbers leave float64's range, and 0 times inf would be nan.
-LARGEST_TO_SQUARE = 1e150
 # Share of entries stored in CSR rows up to which their products take less time than dense ones.
 MOST_FILLED = 0.2
 
@@ -50,27 +48,24 @@ def unpack(vector: Array, size: int) -> Array:
 # ---------------------------------------------------------------- Gram matrices
 
 
-def weighted_gram(records: Records, factors: Array, extra: Array | None = None) -> Array:
-    """Sum over records of ``v v'``, where ``v = factors[i] * (z_i, extra[i])``.
+def weighted_gram(records: Records, factors: Array) -> Array:
+    """Sum over records of ``v v'``, where ``v = factors[i] * z_i``.
 
     Parameters
     ----------
     records : Records
     factors : array of shape (n_rows,)
-    extra : array of shape (n_rows, n_extra), optional
-        More columns, such as targets.
 
     Returns
     -------
-    array of shape (p, p), float64, p = n_parameters + n_extra
+    array of shape (p, p), float64, p = n_parameters
         Where there are groups, ``v v'`` is multiplied by the record's multiplier.
     """
     n_features, n_constant = records.n_features, int(records.constant != 0)
-    n_extra = 0 if extra is None else extra.shape[1]
-    size = n_features + n_constant + n_extra
+    size = n_features + n_constant
     if records.multipliers is not None:
         factors = factors * np.sqrt(records.multipliers)
-    if (done := _compiled_weighted_gram(records, factors, extra)) is not None:
+    if (done := _compiled_weighted_gram(records, factors)) is not None:
         return done
     total, start = np.zeros((size, size)), 0
     vectors = np.empty((0, size))
@@ -79,12 +74,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
         start = rows.stop
         weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
         # 1. The last columns, dense in any case.
-        last = np.empty((block.n_rows, n_constant + n_extra))
-        if n_constant:
-            last[:, 0] = block.constant
-        if extra is not None:
-            last[:, n_constant:] = extra[rows]
-        last *= factors[rows, None]
+        last = np.full((block.n_rows, n_constant), block.constant) * factors[rows, None]
         # 2. The products.
         if block.is_sparse:
             shape = block.n_rows, block.n_rows
@@ -103,7 +93,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
 
 
 @compiled.or_numpy
-def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | None) -> Array | None:
+def _compiled_weighted_gram(records: Records, factors: Array) -> Array | None:
     """Sum over CSR rows, which are added to their base when all of them are added up.
 
     With w the row's factor times its scaling, ``v = (w d + w b, last)`` for what is stored, d, and
@@ -118,47 +108,27 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
         return None
     # 1. Sums of products, the root of the base's part last.
     base, n_constant = records.base, int(records.constant != 0)
-    n_more = n_constant + (0 if extra is None else extra.shape[1])
-    size, n_last = records.n_features + n_more, n_more + (base is not None)
+    size, n_last = records.n_features + n_constant, n_constant + (base is not None)
     total, lost = np.zeros((2, records.n_features + n_last, records.n_features + n_last))
     for rows, block in records.numbered_pieces():
         last = np.empty((block.n_rows, n_last))
         weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
         last[:, :n_constant] = block.constant * factors[rows, None]
-        if extra is not None:
-            last[:, n_constant:n_more] = extra[rows] * factors[rows, None]
-        last[:, n_more:] = weights[:, None]
+        last[:, n_constant:] = weights[:, None]
         loops.add_sparse_products(loops.entries_of(block), weights, last, total, lost)
     # 2. The base.
     total += np.triu(total, 1).T
     if base is None:
         return total
-    long = np.concatenate((base, np.zeros(n_more)))
+    long = np.concatenate((base, np.zeros(n_constant)))
     crossed = np.outer(long, total[:size, size] + total[size, size] / 2 * long)
     return np.asarray(total[:size, :size] + (crossed + crossed.T))
 
 
-def bounded_gram(
-    records: Records,
-    row_norm: float,
-    target_unit: float | None = None,
-    target_bound: float = np.inf,
-) -> Array:
-    """Sum over records of ``v v'``, v weighted by its root and shrunk to L2 norm ``row_norm``.
-
-    v is the row with its constant. With ``target_unit``, the targets over that, cut to
-    ``target_bound`` before, are further columns of it.
-    """
-    inverse, extra = records.inverse_norms, None
-    if target_unit is not None:
-        targets = records.targets.astype(np.float64, copy=False).reshape(records.n_rows, -1)
-        largest = min(target_bound / target_unit, LARGEST_TO_SQUARE)
-        with np.errstate(over="ignore"):
-            extra = np.clip(targets / target_unit, -largest, largest)
-        with np.errstate(divide="ignore", over="ignore"):
-            lengths = np.hypot(1 / inverse, np.sqrt(np.einsum("ij,ij->i", extra, extra)))
-        inverse = quotient(1.0, lengths)
-    return weighted_gram(records, factors_within(row_norm, inverse, root_weights(records)), extra)
+def bounded_gram(records: Records, row_norm: float) -> Array:
+    """Sum over records of ``z z'``, z weighted by its root and shrunk to L2 norm ``row_norm``."""
+    roots = root_weights(records)
+    return weighted_gram(records, factors_within(row_norm, records.inverse_norms, roots))
 
 
 def factors_within(bound: float, inverse_norms: Array, root_weights: Array | None) -> Array:

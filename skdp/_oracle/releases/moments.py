@@ -120,24 +120,17 @@ unpack_gram = kernel.unpack
 class GramSum(SquareSum):
     """Sum of ``v v'`` over the records' vectors v, each shrunk to L2 norm ``row_norm``.
 
-    v is the row with its constant, times the root of its weight. With ``target_unit``, the targets
-    cut to ``target_bound`` and divided by the unit are further entries of it.
+    v is the row with its constant, times the root of its weight.
 
     Parameters
     ----------
     row_norm : float
         From 1e-100 to 1e100. In the rows' own unit.
-    target_unit : float or None, default=None
-        None leaves the targets out.
-    target_bound : float, default=inf
-        Larger targets are cut to it.
     order : {1, 2}, default=2
         Of the norm in which the sum is bounded: 2 for Gaussian noise, 1 for Laplace noise.
     """
 
     row_norm: base.Bound
-    target_unit: float | None = None
-    target_bound: float = math.inf
     order: base.Integer = field(default=2, kw_only=True)
     kind: ClassVar[str] = "gram"
 
@@ -145,25 +138,19 @@ class GramSum(SquareSum):
         super().__post_init__()
         if self.order not in (1, 2):
             raise ValueError(f"GramSum: order must be 1 or 2; got {self.order!r}.")
-        if self.target_unit is not None:
-            base.store_positive(self, "target_unit")
-        object.__setattr__(self, "target_bound", float(self.target_bound))
-        if not self.target_bound > 0:
-            raise ValueError(f"GramSum: target_bound must be positive, got {self.target_bound!r}.")
 
     @property
     def reads_targets(self) -> bool:
-        return self.target_unit is not None
+        return False
 
     def largest(self, context: PublicContext) -> float:
         return self.row_norm**2
 
     def term_size(self, context: PublicContext) -> int:
-        return context.public.n_parameters + self.reads_targets * context.public.n_outputs
+        return context.public.n_parameters
 
     def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        arguments = self.row_norm, self.target_unit, self.target_bound
-        return np.asarray(rows.total(kernel.bounded_gram, *arguments))
+        return np.asarray(rows.total(kernel.bounded_gram, self.row_norm))
 
 
 # ---------------------------------------------------------------- other coordinates

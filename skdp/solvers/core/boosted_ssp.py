@@ -6,7 +6,7 @@ from skdp._numbers import Array
 from skdp._oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
 from skdp._oracle.public import TARGET_RANGE
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.core.shrinkage import bayes_step, spectrum
 from skdp.solvers.defaults import UNBOUNDED, target_unit
 
@@ -14,18 +14,15 @@ from skdp.solvers.defaults import UNBOUNDED, target_unit
 SQUARES_SHARE = 0.02
 GRAM_SHARE = 0.3  # likewise of the Gram matrix
 ROW_FACTOR = 0.8  # bound on its rows, in units of their expected length
-# Size of a target next to the norm of its row, in the record of the joint release.
-TARGET_RATIO = 0.5
 
 
 @base.hyperparameters
 class BoostedSufficientStatistics(Solver):
     """Sufficient statistics with empirical-Bayes shrinkage, boosted by residual gradients.
 
-    With a small budget the Gram matrix of rows and targets together is released once, and the
-    solution is the posterior mean of the coefficients. Otherwise the Gram matrix A of the rows is
-    released, and then in each round the clipped gradient of the remaining residuals, which is
-    divided by A. From the second round on the clipping norm follows a private residual size.
+    The Gram matrix A of the rows is released, and then in each round the clipped gradient of the
+    remaining residuals, which is divided by A. From the second round on the clipping norm follows a
+    private residual size.
 
     The shrinkage of a round (:func:`skdp.solvers.core.shrinkage.bayes_step`) accounts for the noise
     of all releases and chooses its prior by their marginal likelihood, at no cost. If the budget is
@@ -33,9 +30,8 @@ class BoostedSufficientStatistics(Solver):
 
     Parameters
     ----------
-    rounds : int or "auto", default="auto"
-        0 is the joint release. "auto" is 0 for small budgets and for rows that are read once, and
-        otherwise 4.
+    rounds : int, default=4
+        At least 1.
 
     References
     ----------
@@ -59,49 +55,18 @@ class BoostedSufficientStatistics(Solver):
     purpose = "Boosted statistics. R2 on diabetes, epsilon 1: 0.23; 'gd' 0.35."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
-    one_pass = True
 
-    rounds: Resolved[int] = AUTO
+    rounds: int = 4
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        return {
-            # With little signal a single joint release is best. More budget pays for rounds.
-            "rounds": 4 if public.signal_to_noise > 8.0 and not public.streamed else 0,
-        }
+        return {}
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        if self.rounds != 0:
-            checks.count(rounds=self.rounds)
-            if public.streamed:
-                raise ValueError(
-                    f"solver 'boosted_ssp' with rounds={self.rounds} goes over all rows again, and "
-                    "these are read once. Set rounds=0. Nothing was released."
-                )
+        checks.count(rounds=self.rounds)
         if SQUARES_SHARE * (self.rounds - 1) >= 1 - GRAM_SHARE:
             raise ValueError(f"{self.rounds} rounds leave nothing for the gradients.")
 
     def solve(self, oracle: Oracle) -> Solution:
-        return self._at_once(oracle) if self.rounds == 0 else self._in_rounds(oracle)
-
-    def _at_once(self, oracle: Oracle) -> Solution:
-        public, size = oracle.public, oracle.public.n_parameters
-        row_norm = defaults.gram_row_norm(public, ROW_FACTOR)
-        # Targets in a unit that fits the bound on rows. Without noise there is no bound.
-        unit = target_unit(public)
-        if oracle.is_noisy:
-            unit /= TARGET_RATIO * row_norm
-        bound = TARGET_RANGE * target_unit(public) if oracle.is_noisy else math.inf
-        norm = row_norm * math.hypot(1.0, TARGET_RATIO)
-        answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0)
-        joint = unpack_gram(answer, size + public.n_outputs)
-        eigen = spectrum(joint[:size, :size], std, defaults.penalty_hessian(oracle.problem, public))
-        # Moments of the residuals at the start. Without one, those of the targets.
-        start = oracle.start()
-        push = joint[:size, size:] * unit - joint[:size, :size] @ start
-        push -= public.total_weight * oracle.problem.penalty_gradient(start)
-        return Solution(start + bayes_step(eigen, push, std * unit / math.sqrt(2), std), 1)
-
-    def _in_rounds(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
         row_norm, longest = defaults.gram_row_norm(public, ROW_FACTOR), UNBOUNDED
         if public.is_noisy:

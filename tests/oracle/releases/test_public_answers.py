@@ -68,7 +68,6 @@ TABLE = {
     "bins": (bins(True, False), EVERY),
     "bins with targets": (bins(True, True), set()),
     "gram": (moments.GramSum(1.0), EVERY),
-    "gram with targets": (moments.GramSum(1.0, target_unit=1.0), set()),
     # Without weights, that is: "label" with weights is another situation.
     "weights": (histograms.WeightCounts(-2.0, 1.0, 4), EVERY),
     "sums of weights": (record_sums.WeightSums(1.0, np.zeros(0)), EVERY),
