@@ -185,11 +185,6 @@ class Constraint(BaseEstimator, ABC):
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
 
-    @property
-    @abstractmethod
-    def bounded(self) -> bool:
-        """Whether the diameter is finite."""
-
     @abstractmethod
     def project(self, w: ArrayLike) -> Array:
         """Nearest point of the set in L2 norm.
@@ -222,7 +217,6 @@ class Unconstrained(Constraint):
     [1000000000.0, -2.0]
     """
 
-    bounded = False
     composes_with_threshold = True
 
     def project(self, w: ArrayLike) -> Array:
@@ -236,7 +230,6 @@ class _Ball(Constraint):
     """All vectors of norm at most ``radius``, in the norm of the subclass."""
 
     composes_with_threshold = True
-    bounded = True
 
     def __init__(self, radius: float = 1.0) -> None:
         self.radius = radius
@@ -338,10 +331,6 @@ class Box(Constraint):
                 f"got low={shown(low)}, high={shown(high)}."
             )
 
-    @property
-    def bounded(self) -> bool:
-        return math.isfinite(self.low) and math.isfinite(self.high)
-
     def project(self, w: ArrayLike) -> Array:
         w = as_floats(w)
         with np.errstate(over="ignore"):
@@ -369,8 +358,6 @@ class Simplex(Constraint):
     >>> Simplex().project([0.75, 0.5, -3.0]).tolist()
     [0.625, 0.375, 0.0]
     """
-
-    bounded = True
 
     def __init__(self, total: float = 1.0) -> None:
         self.total = total
@@ -431,7 +418,7 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "strongly_convex": "a penalty that is strongly convex in the coefficients",
         "unconstrained": "no constraint on the coefficients",
         "l1_ball": "an L1Ball as the constraint on the coefficients",
-        "bounded_set": "a constraint set of finite diameter",
+        "vertices": "an L1Ball or a Simplex as the constraint on the coefficients",
         "no_intercept": "no intercept, so that penalty and constraint act on every parameter",
     }
 )
@@ -460,7 +447,7 @@ class Problem:
 
         * of the loss ``smooth_loss``, ``quadratic_loss``.
         * of the penalty ``smooth_penalty``, ``strongly_convex``.
-        * of the set ``unconstrained``, ``l1_ball``, ``bounded_set``.
+        * of the set ``unconstrained``, ``l1_ball``, ``vertices``.
         * of the parameter ``no_intercept``. Properties of penalty and set concern the coefficients.
           A solver whose theory needs them for every parameter also needs this name.
 
@@ -480,7 +467,7 @@ class Problem:
     >>> problem.prox(np.array([[6.0], [8.0], [100.0]]), step=1.0).round(3).tolist()
     [[0.6], [0.8], [100.0]]
     >>> sorted(problem.provides - {"smooth_loss"})
-    ['bounded_set', 'smooth_penalty', 'strongly_convex']
+    ['smooth_penalty', 'strongly_convex']
     """
 
     loss: Loss
@@ -519,7 +506,7 @@ class Problem:
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),
             "l1_ball": isinstance(constraint, L1Ball),
-            "bounded_set": constraint.bounded,
+            "vertices": isinstance(constraint, L1Ball | Simplex),
             "no_intercept": not self.fit_intercept,
         }
         return frozenset(name for name, true in capabilities.items() if true)

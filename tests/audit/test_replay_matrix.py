@@ -40,7 +40,7 @@ KINDS = {
 # What a solver needs of a problem, by the capability that it states.
 PROVIDED = {
     "l1_ball": {"constraint": skdp.objective.L1Ball(2.0)},
-    "bounded_set": {"constraint": skdp.objective.L1Ball(2.0)},
+    "vertices": {"constraint": skdp.objective.L1Ball(2.0)},
     "no_intercept": {"fit_intercept": False},
     "strongly_convex": {"alpha": 1.0},
 }
@@ -89,7 +89,6 @@ SETTINGS = {
             ("svrg", {"inner_steps": 6, "batch_size": 1}),
             ("svrg", {"inner_steps": 5, "batch_size": 9}),
             ("svrg", {"inner_steps": 4, "batch_size": 3, "sampling": "fixed_size"}),
-            ("shuffled_sgd", {"batch_size": 1}),
             ("svrg++", {"inner_steps": 2, "batch_size": 20}),
         )
     },

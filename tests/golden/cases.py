@@ -78,7 +78,7 @@ SOLVERS = [
     ("auto", "ridge", "replace_one", "auto", {}),
     ("auto", "logistic", "zero_out", "none", {}),
     ("auto", "three classes", "replace_one", "auto", {}),
-    ("accelerated_mirror_descent", "logistic", "zero_out", "none", BALL),
+    ("accelerated_mirror_descent", "logistic", "zero_out", "none", {"constraint": "l1_ball"}),
     ("adaptive_shuffled_sgd", "ridge", "replace_one", "auto", {}),
     ("adp_sgd", "logistic", "replace_one", "auto", {}),
     ("boosted_ssp", "ridge", "zero_out", "none", {}),

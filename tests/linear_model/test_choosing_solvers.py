@@ -67,7 +67,7 @@ ESTIMATORS = {
 }
 # Pairs that are refused with their defaults: what to declare, or what they say.
 NEEDS_A_SET = {
-    "accelerated_mirror_descent": {"constraint": skdp.objective.L2Ball()},
+    "accelerated_mirror_descent": {"constraint": skdp.objective.L1Ball()},
     "frank_wolfe": {"constraint": skdp.objective.L1Ball(), "fit_intercept": False},
 }
 DECLARED = {

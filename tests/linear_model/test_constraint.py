@@ -64,6 +64,8 @@ def test_without_noise_it_is_the_constrained_minimum(regression):
 @pytest.mark.parametrize("name", SETS)
 def test_a_set_of_any_size_gives_a_model(name, solver, regression):
     make, holds = SETS[name]
+    if solver == "accelerated_mirror_descent" and name not in ("l1_ball", "simplex"):
+        pytest.skip("a set without vertices")
     for size in [1e-50, 1e-20, 1e20, 1e50]:
         fitted = skdp.DPRidge(
             alpha=50.0, solver=solver, constraint=make(size), scaling="none", privacy=SEEDED

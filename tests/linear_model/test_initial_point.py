@@ -22,9 +22,7 @@ ON_BATCHES = {"svrg", "svrg++", "shuffled_sgd", "adaptive_shuffled_sgd"}
 PENALISED = {"heavy_ball", "nesterov", "multistage_nesterov"}
 # Their solution does not depend on a start.
 WITHOUT_START = {"frank_wolfe"}
-BALL = {
-    "constraint": skdp.objective.L2Ball(50.0),
-}
+BALL = {"constraint": skdp.objective.L1Ball(50.0)}
 
 
 def rows(rng):
@@ -75,7 +73,7 @@ def test_one_step_from_a_start_is_what_it_should_be(rng):
     assert second.coef_ - shrunk == pytest.approx(first.coef_, abs=1e-7)
 
 
-@pytest.mark.parametrize("constraint", ["simplex", "l1_ball", "box"])
+@pytest.mark.parametrize("constraint", ["simplex", "l1_ball"])
 def test_mirror_descent_starts_near_the_start(constraint, rng):
     X = rng.standard_normal((N_ROWS, 3))
     solver = skdp.solvers.AcceleratedMirrorDescent(max_iter=1, curvature=1e12)

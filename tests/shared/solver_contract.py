@@ -118,13 +118,7 @@ def check_the_minimum_without_noise(solver):
     X = rng.standard_normal((300, 5))
     y = X @ np.array([1.0, -0.5, 0.25, 0.0, 0.5]) + 0.1 * rng.standard_normal(300) + 0.3
     # A set that is wide enough to hold the minimum.
-    ball = (
-        {
-            "constraint": skdp.objective.L2Ball(2.0),
-        }
-        if "bounded_set" in solver.needs
-        else {}
-    )
+    ball = {"constraint": skdp.objective.L1Ball(4.0)} if "vertices" in solver.needs else {}
     default = {"max_iter": 600} if "max_iter" in solver.get_params() else {}
     asked = clone(solver).set_params(**EXACT_OPTIONS.get(solver.name, default))
     model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=asked, scaling="none", **ball)

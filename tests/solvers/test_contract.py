@@ -71,7 +71,7 @@ def test_every_hyperparameter_is_documented(name):
     [
         n
         for n in SOLVERS
-        if get_solver(n).needs <= {"bounded_set", *contract.PROBLEMS["ridge"].provides}
+        if get_solver(n).needs <= {"vertices", *contract.PROBLEMS["ridge"].provides}
     ],
 )
 def test_every_solver_reaches_the_minimum_without_noise(name):

@@ -52,7 +52,7 @@ SEARCHED = {
 
 def ridge(solver, **values):
     """Return an estimator that every solver can fit: a penalty, and a ball where one is needed."""
-    ball = {"constraint": "l2_ball"} if solver == "accelerated_mirror_descent" else {}
+    ball = {"constraint": "l1_ball"} if solver == "accelerated_mirror_descent" else {}
     return skdp.DPRidge(solver=solver, max_iter=10, **ball, **NEUTRAL | values)
 
 

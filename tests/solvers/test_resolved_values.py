@@ -132,7 +132,7 @@ TAKERS = [
 def test_names_and_numbers_make_the_same_fit(parameter, name, rng):
     X = rng.standard_normal((60, 2))
     seeded = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "scaling": "none"}
-    ball = {"constraint": skdp.objective.L2Ball()} if name == "accelerated_mirror_descent" else {}
+    ball = {"constraint": skdp.objective.L1Ball()} if name == "accelerated_mirror_descent" else {}
     fits = [
         skdp.DPRidge(10.0, solver=(get_solver(name, **{parameter: form})), **seeded, **ball)
         .fit(X, X[:, 0])

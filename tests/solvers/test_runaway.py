@@ -50,7 +50,7 @@ RUNAWAYS = [
 
 
 def ridge(solver, **parameters):
-    constraint = "l2_ball" if isinstance(solver, AcceleratedMirrorDescent) else None
+    constraint = "l1_ball" if isinstance(solver, AcceleratedMirrorDescent) else None
     parameters = {"epsilon": math.inf, "constraint": constraint, **parameters}
     return skdp.DPRidge(
         alpha=1.0,

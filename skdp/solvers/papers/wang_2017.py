@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._numbers import LARGEST_CLIP_NORM, Array, is_real
-from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
+from skdp.objective import Constraint, L1Ball, Simplex
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import count_within, descent_defaults
@@ -41,8 +41,8 @@ LEAST_WEIGHT = 1e-300
 class MirrorMap(ABC):
     """A function w on a set that is 1-strongly convex in the set's own norm.
 
-    That norm is the Minkowski norm of the set, ``|v| = min{r >= 0: v in r C}``, or, for the box,
-    the Euclidean one. Write ``B(z', z)`` for the Bregman divergence of w. Vectors are flat.
+    That norm is the Minkowski norm of the set, ``|v| = min{r >= 0: v in r C}``. Write ``B(z', z)``
+    for the Bregman divergence of w. Vectors are flat.
 
     Attributes
     ----------
@@ -72,33 +72,6 @@ class MirrorMap(ABC):
     @abstractmethod
     def width(self, size: int) -> float:
         """Return a bound on the expected dual norm of a standard Gaussian vector."""
-
-
-class Euclidean(MirrorMap):
-    """``|v|**2 / (2 unit**2)``, for the L2 ball, whose unit is its radius, and for the box.
-
-    Parameters
-    ----------
-    constraint : Constraint
-        A bounded set, on which steps are projected.
-    unit : float
-        L2 norm of the vectors whose norm is 1.
-    largest : float
-        Bound on the L2 norm of the set's points.
-    """
-
-    def __init__(self, constraint: Constraint, unit: float, largest: float) -> None:
-        self._constraint, self.unit_norm = constraint, unit
-        self.divergence_bound = 0.5 * (largest / unit) ** 2
-
-    def start(self, size: int) -> Array:
-        return self._constraint.project(np.zeros(size))
-
-    def step(self, z: Array, slope: Array) -> Array:
-        return self._constraint.project(z - self.unit_norm**2 * slope)
-
-    def width(self, size: int) -> float:
-        return self.unit_norm * math.sqrt(size)
 
 
 class PNorm(MirrorMap):
@@ -201,26 +174,11 @@ class Entropy(MirrorMap):
 
 
 def mirror_map(constraint: Constraint, size: int) -> MirrorMap:
-    """Return the mirror map for a set of ``size`` coefficients.
-
-    Raises
-    ------
-    ValueError
-        If the set is neither an L2 ball, an L1 ball, a simplex nor a bounded box.
-    """
-    if isinstance(constraint, L2Ball):
-        return Euclidean(constraint, constraint.radius, constraint.radius)
+    """Return the mirror map for ``size`` coefficients on an L1 ball or a simplex."""
     if isinstance(constraint, L1Ball):
         return PNorm(constraint.radius, size)
-    if isinstance(constraint, Simplex):
-        return Entropy(constraint.total, size)
-    if isinstance(constraint, Box) and constraint.bounded:
-        largest = (constraint.high - constraint.low) / 2 * math.sqrt(size)
-        return Euclidean(constraint, 1.0, largest)
-    raise ValueError(
-        "accelerated mirror descent needs an L2 ball, an L1 ball, a simplex or a bounded box, got "
-        f"{constraint}."
-    )
+    assert isinstance(constraint, Simplex)
+    return Entropy(constraint.total, size)
 
 
 def _power(v: Array, exponent: float) -> Array:
@@ -244,14 +202,11 @@ def _shrunk(v: Array, level: float) -> Array:
 # that the bound calls for because of noise: the bounds are cautious. They were chosen on synthetic
 # rows of 10 to 10,000 columns.
 CLIP_FACTOR, CURVATURE_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
-# Expected curvature along the steepest direction of standardised columns, over the root of their
-# number. Their number is the most that is possible. A guess.
-STEEPEST = 2.5
 
 
 @base.hyperparameters
 class AcceleratedMirrorDescent(descent.GradientSolver):
-    """Accelerated mirror descent on a ball or simplex, for more columns than rows (DP-AccMD).
+    """Accelerated mirror descent on an L1 ball or a simplex, for more columns than rows (DP-AccMD).
 
     In the geometry of an L1 ball or a simplex, Gaussian noise on d coordinates has a norm of about
     ``sqrt(log d)`` and not ``sqrt(d)``. With ``alpha = (k + 2) / (4 L)`` and ``r = 2 / (k + 2)``,
@@ -259,9 +214,9 @@ class AcceleratedMirrorDescent(descent.GradientSolver):
 
         z = argmin over the set of  B(z', z) + alpha <g, z'>,       y = r z + (1 - r) y,
 
-    where B is the Bregman divergence of a map that is 1-strongly convex in the set's own norm: half
-    the squared norm on an L2 ball or a box, the p-norm with ``p = 1 + 1/ln d`` on an L1 ball,
-    entropy on a simplex. It returns y (Wang, Ye, Xu 2017, Alg. 3).
+    where B is the Bregman divergence of a map that is 1-strongly convex in the set's own norm: the
+    p-norm with ``p = 1 + 1/ln d`` on an L1 ball, entropy on a simplex. It returns y (Wang, Ye, Xu
+    2017, Alg. 3).
 
     Parameters
     ----------
@@ -283,7 +238,8 @@ class AcceleratedMirrorDescent(descent.GradientSolver):
     private. The point used here is the one with which the proof of Theorem 5.4 compares, so the
     bound holds.
 
-    The problem needs a bounded constraint, such as ``constraint="l1_ball"``, and a smooth penalty.
+    The problem needs ``constraint="l1_ball"`` or ``"simplex"``, and a smooth penalty. On an L2 ball
+    or in a box, "gd" makes projected steps.
     The intercept, which is neither constrained nor penalised, is a separate Euclidean block, in a
     unit such that it moves the predictions as much as the set does.
 
@@ -308,7 +264,7 @@ class AcceleratedMirrorDescent(descent.GradientSolver):
     paper = "Wang, Ye, Xu (2017)"
     algorithms = (("DP-AccMD", {}),)
     purpose = "For L1 balls and simplexes. Solver 'gd' was mostly better."
-    needs = frozenset({"bounded_set", "smooth_penalty"})
+    needs = frozenset({"vertices", "smooth_penalty"})
 
     max_iter: Resolved[int] = AUTO
     curvature: Resolved[float] = AUTO
@@ -340,7 +296,7 @@ class AcceleratedMirrorDescent(descent.GradientSolver):
                 if problem.loss.residual_bound is not None and public.row_norm is not None:
                     clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
         # 2. The curvature of the loss. The intercept may double a margin.
-        own = problem.loss.curvature * mirror.unit_norm**2 * _mean_square(public, problem)
+        own = problem.loss.curvature * mirror.unit_norm**2 * _mean_square(public)
         own *= 2.0 if public.has_intercept else 1.0
         own = CURVATURE_FACTOR * own + problem.strong_convexity * mirror.unit_norm**2
         # 3. Steps, and the curvature that fits the noise.
@@ -351,12 +307,6 @@ class AcceleratedMirrorDescent(descent.GradientSolver):
         max_iter = self.max_iter
         if checks.is_auto(max_iter):
             wanted = math.sqrt(own / rate) if rate > 0 else math.inf
-            if not isinstance(problem.constraint, L1Ball | Simplex):
-                # On an L2 ball or in a box a strongly convex objective is close to its minimum long
-                # before the bound stops falling. Chosen on the first data of
-                # `benchmarks.papers.next_to_gd`. On an L1 ball so few steps leave most of the way
-                # (error 0.36 in place of 0.02 at n = 2000, d = 3000).
-                wanted *= 0.3
             max_iter = count_within(wanted, (30, 150))
         checks.count(max_iter=max_iter)
         return {
@@ -386,7 +336,7 @@ class MirrorPath(descent.SmoothPath):
         public, self._k = oracle.public, 0
         self._n_features, size = public.n_features, _n_coefficients(public)
         self._mirror = mirror = mirror_map(oracle.problem.constraint, size)
-        self._unit = _intercept_unit(public, oracle.problem, mirror)
+        self._unit = _intercept_unit(public, mirror)
         z = oracle.start()
         first = mirror.start(size)
         if public.start is not None:
@@ -418,26 +368,21 @@ def _n_coefficients(public: Public) -> int:
     return public.n_features * public.n_outputs
 
 
-def _mean_square(public: Public, problem: Problem) -> float:
+def _mean_square(public: Public) -> float:
     """Return the largest mean square of a margin at coefficients of norm 1, over ``unit_norm**2``.
 
-    Columns are assumed to have unit size, or rows the declared norm. On an L1 ball or a simplex the
-    maximum is at a vertex, a single column. On other sets columns are taken to be somewhat alike.
+    Columns are assumed to have unit size, or rows the declared norm. The maximum is at a vertex, a
+    single column.
     """
-    longest = float(public.n_features)
-    if public.data_norm is not None:
-        longest = min(longest, public.data_norm**2)
-    if isinstance(problem.constraint, L1Ball | Simplex):
-        return min(1.0, longest)
-    return min(longest, STEEPEST * math.sqrt(public.n_features))
+    return 1.0 if public.data_norm is None else min(1.0, public.data_norm**2)
 
 
-def _intercept_unit(public: Public, problem: Problem, mirror: MirrorMap) -> float:
+def _intercept_unit(public: Public, mirror: MirrorMap) -> float:
     """Return the unit of the intercept: it moves margins as far as coefficients of norm 1.
 
     At most ``unit_norm``: the intercept's noise does not outweigh that of coefficients.
     """
-    ratio = math.sqrt(_mean_square(public, problem)) / public.intercept_size
+    ratio = math.sqrt(_mean_square(public)) / public.intercept_size
     return mirror.unit_norm * min(1.0, ratio)
 
 

@@ -13,12 +13,12 @@ from scipy.optimize import minimize
 import skdp
 from skdp._oracle import Public
 from skdp.accounting import Adjacency
-from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Problem, Simplex, SquaredError
+from skdp.objective import ElasticNet, L1Ball, Problem, Simplex, SquaredError
 from skdp.solvers import AcceleratedMirrorDescent
 from skdp.solvers.papers.wang_2017 import mirror_map
 
 NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
-SETS = {"l2_ball": L2Ball, "l1_ball": L1Ball, "simplex": Simplex}
+SETS = {"l1_ball": L1Ball, "simplex": Simplex}
 
 
 def without_noise(model, X, y, **parameters):
@@ -64,7 +64,7 @@ def test_it_converges_at_one_over_t_squared(name, rng):
 
 @NO_NOISE
 @pytest.mark.parametrize(
-    ("name", "kind"), [*((name, "linear") for name in [*SETS, "box"]), ("l1_ball", "logistic")]
+    ("name", "kind"), [*((name, "linear") for name in SETS), ("l1_ball", "logistic")]
 )
 def test_it_agrees_with_scipy(name, kind, regression, classification):
     X, y = regression if kind == "linear" else classification
@@ -72,9 +72,8 @@ def test_it_agrees_with_scipy(name, kind, regression, classification):
     estimator = skdp.DPLinearRegression if kind == "linear" else skdp.DPLogisticRegression
     extra = {} if kind == "linear" else {"C": math.inf}
     n_steps = 800 if kind == "linear" else 1500
-    solver = AcceleratedMirrorDescent(max_iter=n_steps, curvature=8.0 if name == "box" else 1.0)
-    allowed = Box(-radius, radius) if name == "box" else SETS[name](radius)
-    model = without_noise(estimator, X, y, solver=solver, constraint=allowed, **extra)
+    solver = AcceleratedMirrorDescent(max_iter=n_steps, curvature=1.0)
+    model = without_noise(estimator, X, y, solver=solver, constraint=SETS[name](radius), **extra)
 
     def loss(v):
         margins = X @ (v[:5] - v[5:10]) + v[10]
@@ -84,16 +83,10 @@ def test_it_agrees_with_scipy(name, kind, regression, classification):
 
     ones = np.concatenate([np.ones(10), [0.0]])
     high = 0.0 if name == "simplex" else np.inf
-    if name == "box":
-        limits, wanted = [(0, radius)] * 10, []
-    else:
-        limits = [(0, None)] * 5 + [(0, high)] * 5
-        wanted = [{"type": "ineq", "fun": lambda v: radius - ones @ v}]
+    limits = [(0, None)] * 5 + [(0, high)] * 5
+    wanted = [{"type": "ineq", "fun": lambda v: radius - ones @ v}]
     if name == "simplex":
         wanted = [{"type": "eq", "fun": lambda v: radius - ones @ v}]
-    if name == "l2_ball":
-        limits = [(None, None)] * 5 + [(0, 0)] * 5
-        wanted = [{"type": "ineq", "fun": lambda v: radius**2 - v[:5] @ v[:5]}]
     start = np.concatenate([np.full(5, radius / 10), np.zeros(6)])
     found = minimize(
         loss,
@@ -106,8 +99,6 @@ def test_it_agrees_with_scipy(name, kind, regression, classification):
     )
     ours = model.coef_.ravel()
     at = np.concatenate([np.maximum(ours, 0), np.maximum(-ours, 0), np.ravel(model.intercept_)])
-    if name == "l2_ball":
-        at[:5], at[5:10] = ours, 0
     assert loss(at) <= found.fun + 1e-5
     np.testing.assert_allclose(ours, found.x[:5] - found.x[5:10], atol=1e-2)
 
@@ -156,7 +147,7 @@ def test_noise_in_many_columns_hurts_little(rng):
 
 
 def test_needs_are_named():
-    with pytest.raises(ValueError, match="bounded_set"):
+    with pytest.raises(ValueError, match="vertices"):
         skdp.DPRidge(solver="accelerated_mirror_descent").plan(100, 5)
     with pytest.raises(ValueError, match="smooth_penalty"):
         skdp.DPLogisticRegression(
@@ -181,7 +172,7 @@ def test_noise_is_matched_to_the_steps():
     np.testing.assert_allclose(ratio, ratio[0])
 
 
-@pytest.mark.parametrize("constraint", [L1Ball(1e-6), L2Ball(1e6), Simplex(3.0), Box(-1.0, 2.0)])
+@pytest.mark.parametrize("constraint", [L1Ball(1e-6), Simplex(3.0)])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("n_features", [1, 2, 50])
 def test_defaults_hold_for_every_set(constraint, n_outputs, n_features):
@@ -192,8 +183,7 @@ def test_defaults_hold_for_every_set(constraint, n_outputs, n_features):
     assert resolved.max_iter >= 30
 
 
-@pytest.mark.parametrize(("constraint", "most"), [(L1Ball, 0.05), (L2Ball, 0.1)])
-def test_default_steps_get_there_on_short_rows(constraint, most):
+def test_default_steps_get_there_on_short_rows():
     """Three columns tell, 27 are noise; a run that is too short keeps a third of the variance."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 30)) * np.r_[np.ones(3), np.full(27, 30**-0.5)]
@@ -201,10 +191,10 @@ def test_default_steps_get_there_on_short_rows(constraint, most):
     y = X[:, 0] - X[:, 1]
     model = skdp.DPLinearRegression(
         solver="accelerated_mirror_descent",
-        constraint=constraint(2.0),
+        constraint=L1Ball(2.0),
         scaling=skdp.RowNorm(1.0),
         fit_intercept=False,
         epsilon=2.0,
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
     ).fit(X, y)
-    assert np.mean((X @ model.coef_ - y) ** 2) < most * y.var()
+    assert np.mean((X @ model.coef_ - y) ** 2) < 0.05 * y.var()

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp.objective import Box, L1Ball, L2Ball, Simplex, Unconstrained
-from skdp.solvers.papers.wang_2017 import Entropy, Euclidean, PNorm, mirror_map
+from skdp.objective import L1Ball, Simplex
+from skdp.solvers.papers.wang_2017 import Entropy, PNorm, mirror_map
 
-SETS = [L2Ball(0.7), L1Ball(2.5), Simplex(1.3), Box(-0.5, 1.0)]
+SETS = [L1Ball(2.5), Simplex(1.3)]
 
 
 def value(mirror, v):
     """The map itself, at a point of the set."""
-    if isinstance(mirror, Euclidean):
-        return v @ v / (2 * mirror.unit_norm**2)
     if isinstance(mirror, PNorm):
         return mirror._kappa / 2 * np.sum(np.abs(v) ** mirror._q) ** (2 / mirror._q)
     u = v / mirror.unit_norm
@@ -26,21 +22,14 @@ def value(mirror, v):
 
 
 def slope_at(mirror, v):
-    if isinstance(mirror, Euclidean):
-        return v / mirror.unit_norm**2
     if isinstance(mirror, PNorm):
         return mirror._gradient(v)
     return (np.log(v / mirror.unit_norm) + 1) / mirror.unit_norm
 
 
 def norm(constraint, v):
-    if isinstance(constraint, L2Ball):
-        return np.linalg.norm(v) / constraint.radius
-    if isinstance(constraint, L1Ball):
-        return np.abs(v).sum() / constraint.radius
-    if isinstance(constraint, Simplex):
-        return np.abs(v).sum() / constraint.total
-    return np.linalg.norm(v)
+    size = constraint.radius if isinstance(constraint, L1Ball) else constraint.total
+    return np.abs(v).sum() / size
 
 
 def inside(constraint, rng, size):
@@ -69,9 +58,8 @@ def test_reach_and_spread_are_bounds(constraint, rng):
         a, b = inside(constraint, rng, 20), inside(constraint, rng, 20)
         assert np.linalg.norm(a - b) <= mirror.unit_norm * norm(constraint, a - b) + 1e-12
         bregman = value(mirror, a) - value(mirror, start)
-        if not isinstance(mirror, Euclidean) or isinstance(constraint, L2Ball):
-            bregman -= slope_at(mirror, start) @ (a - start)
-            assert bregman <= mirror.divergence_bound + 1e-9
+        bregman -= slope_at(mirror, start) @ (a - start)
+        assert bregman <= mirror.divergence_bound + 1e-9
 
 
 @pytest.mark.parametrize("constraint", SETS, ids=str)
@@ -105,25 +93,17 @@ def test_extreme_steps_stay_in_the_set(constraint, slope):
         assert constraint.contains(z)
 
 
-@pytest.mark.parametrize("constraint", SETS[:3], ids=str)
+@pytest.mark.parametrize("constraint", SETS, ids=str)
 def test_width_bounds_the_dual_norm_of_noise(constraint, rng):
     mirror = mirror_map(constraint, 50)
     noise = rng.standard_normal((4000, 50))
-    dual = np.abs(noise).max(axis=1) if not isinstance(constraint, L2Ball) else None
-    if dual is None:
-        dual = np.linalg.norm(noise, axis=1)
+    dual = np.abs(noise).max(axis=1)
     assert mirror.unit_norm * dual.mean() <= mirror.width(50)
     assert mirror.width(50) <= 1.5 * mirror.unit_norm * dual.mean()
 
 
-@pytest.mark.parametrize("wrong", [Unconstrained(), Box(0.0, math.inf)])
-def test_other_sets_are_refused(wrong):
-    with pytest.raises(ValueError, match="bounded box"):
-        mirror_map(wrong, 3)
-
-
 @pytest.mark.parametrize("steep", [1e3, 1e12, 1e17, 1e200, 1e300])
-@pytest.mark.parametrize("constraint", [L1Ball(2.0), L2Ball(2.0), Simplex(2.0)], ids=str)
+@pytest.mark.parametrize("constraint", [L1Ball(2.0), Simplex(2.0)], ids=str)
 def test_steep_slopes_lead_to_the_farthest_point(constraint, steep):
     mirror = mirror_map(constraint, 3)
     found = mirror.step(mirror.start(3), steep * np.array([0.0, -1.0, 0.0]))
