@@ -57,7 +57,9 @@ def test_a_solver_stays_at_an_exact_fit(solver, rng):
     model = skdp.DPLinearRegression(epsilon=np.inf, **asked)
     with compiled.switched(False):
         model.fit(X, y, coef_init=COEF, intercept_init=INTERCEPT)
-    assert model.coef_ == pytest.approx(COEF, rel=1e-8)
+    # The map of an L1 ball takes powers of coefficients.
+    error = 1e-7 if solver == "accelerated_mirror_descent" else 0.0
+    assert model.coef_ == pytest.approx(COEF, rel=1e-8, abs=error * np.abs(COEF).max())
     assert model.intercept_ == pytest.approx(INTERCEPT, rel=1e-6)
 
 
