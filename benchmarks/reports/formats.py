@@ -180,7 +180,7 @@ def served_types():
         ([1, 2], [1, 2], ["1", "2"]),
         ([False, True], [True, False], ["True", "False"]),
         (None, [1.0, 2.0], days),
-        (None, spans, days),
+        (None, days, spans),
         (None, days, [1.0, 2.0]),
         (None, [1.0, 2.0], ["1", "2"]),
     ]

@@ -492,8 +492,9 @@ def check(X: Table, y: ArrayLike | None = None) -> Decisions:
         X = X if sparse.issparse(X) else tables.as_table(X)
         uses = columns_by_use(X)
     n_rows, n_columns = X.shape
+    persons = uses["person"]
+    leave = f"leave {tables.columns_in_words(persons)} out of X, and " if persons else ""
     advice = {
-        "Persons: leave {} out of X": uses["person"],
         "Categories: declare the labels of {} from a code book, or leave free text out": uses[
             "category"
         ],
@@ -505,7 +506,8 @@ def check(X: Table, y: ArrayLike | None = None) -> Decisions:
     }
     return Decisions(
         (
-            "People: pass a label for each person as groups if a person may have several rows.",
+            f"People: {leave}pass a label for each person as groups if a person may have several "
+            "rows.",
             *(
                 f"{text.format(tables.columns_in_words(own))}."
                 for text, own in advice.items()
