@@ -51,8 +51,8 @@ TEXT = (
     "pandas.to_datetime. If they are free text, leave the column out."
 )
 OTHERS = (
-    "Turn values of other types, such as durations, bytes and lists, into real numbers (Complex "
-    "data not supported), or leave the columns out."
+    "Turn values of other types, such as durations, bytes, lists and structs, into real numbers "
+    "(Complex data not supported), or leave the columns out."
 )
 NUMBERS = r"u?int\d|float|halffloat|double|bool|decimal"
 NO_NUMBERS = (

@@ -36,7 +36,7 @@ READ = {
     "None": (repeated(None), [0.0, 0.0], "missing values"),
 }
 TEXT = r"pandas\.to_numeric.*read_csv\(thousands=.*decimal=.*to_datetime.*leave the column out"
-OTHERS = "of other types .*durations, bytes and lists"
+OTHERS = "of other types .*durations, bytes, lists and structs"
 REFUSED = {
     "thousands": (repeated("1,234"), f"text .*{TEXT}"),
     "decimal comma": (repeated("1,5"), f"text .*{TEXT}"),
