@@ -19,6 +19,7 @@ from skdp.solvers.defaults import UNBOUNDED, gram_row_norm, growth
 
 # Steps, and shares of mu squared. Losses without a Hessian take more steps.
 N_STEPS, GRAM_SHARE, HESSIAN_SHARE, STEPS_WITHOUT_HESSIAN = 16, 0.15, 0.1, 40
+STEPS_OF_QUANTILES = 40, 100  # fewest and most
 # Of a stream: steps, the share of the rows for the Gram matrix, and the signal-to-noise ratio from
 # which on steps are not shortened.
 STREAM_STEPS, STREAM_GRAM, STREAM_AMPLE = 4, 0.5, 7.0
@@ -121,8 +122,7 @@ class Whitened(descent.GradientSolver):
             n_steps = STEPS_WITHOUT_HESSIAN
         if problem.loss.link == "identity" and problem.loss.degree == 1:
             # The loss is hardly curved at high quantiles: steps are as many as noise allows for.
-            fewest_and_most = STEPS_WITHOUT_HESSIAN, defaults.FEWEST_STEPS
-            n_steps = defaults.count_within(public.signal_to_noise, fewest_and_most)
+            n_steps = defaults.count_within(public.signal_to_noise, STEPS_OF_QUANTILES)
         if not problem.loss.separable:
             # Twice Newton's step at the start, where classes are as likely as each other.
             momentum = 1 - 1 / (2 * public.n_outputs * curvature)
