@@ -100,6 +100,7 @@ def test_fitted_attributes_are_the_documented_ones(case):
     model = estimator().fit(X, y)
     fitted = {name for name in vars(model) if name.endswith("_")}
     expected = {"coef_", "intercept_", "n_iter_", "solver_", "privacy_", "row_bound_", "scaling_"}
+    expected |= {"offset_fitted_"}
     expected |= {"n_features_in_", "n_gradients_"}
     expected |= {"classes_"} if hasattr(model, "classes_") else {"prediction_range_"}
     assert fitted == expected
