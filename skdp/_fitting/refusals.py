@@ -244,7 +244,8 @@ def require_one_kind(what: str, kinds: frozenset[str]) -> None:
         raise InputError(
             f"{what} must hold labels of one kind, all text or all numbers, got "
             f"{tables.in_words(kinds)}. Make all of them text, as by pandas.Series({what}).astype"
-            "(str). (The number 7 and the text '7' would be different labels.)"
+            "(str). (The number 7 and the text '7' would be different labels. Complex data not "
+            "supported.)"
         )
 
 

@@ -258,18 +258,19 @@ def scaled_scores(
 
     A block of rows at a time, so that a standardised copy of it stays in a cache.
     """
-    in_units = base = shrink = None
+    in_units = base = None
     if scaling is not None and scaling.columns is not None:
         in_units = scaling.columns.for_type(np.float64)
         base = in_units.zeros if sparse.issparse(X) else None
         intercept = intercept + scaling.columns.centre @ coef
         coef = coef * scaling.columns.scale[:, None]
-    if row_bound is not None:
-        shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, in_units, base)))
     nothing, scores = np.empty(0), np.empty((X.shape[0], coef.shape[1]))
-    records = Records(X, nothing, None, shrink, nothing, 0.0, in_units, base=base)
+    records = Records(X, nothing, None, None, nothing, 0.0, in_units, base=base)
     for rows, block in records.numbered_blocks():
         scores[rows] = block.margins(coef)
+        if row_bound is not None:
+            norms = row_norms(block.stored, base=block.base)
+            scores[rows] *= np.minimum(1.0, quotient(row_bound, norms))[:, None]
     return np.asarray(scores + intercept)
 
 
