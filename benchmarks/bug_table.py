@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.bugs import BUGS, GROUPS, UNNOTICED
 from skdp import audit
+from skdp._fitting import estimator as fits
 from skdp._oracle import compiled
 
 CONTRACT = [
@@ -40,6 +41,7 @@ def alarm(name):
     warnings.simplefilter("ignore")
     found = []
     with pytest.MonkeyPatch.context() as patch:
+        fits._plans.clear()
         seed(patch)
         # Loops take the place of numpy for good once they are loaded.
         for adjacency, by_loops in itertools.product(("zero_out", "replace_one"), (False, True)):

@@ -7,7 +7,8 @@ from dataclasses import replace
 import skdp
 from benchmarks.bug_seeding import GROUPS, bug
 from benchmarks.releases import NOT_OF_LABELS, PROOFS, Asking
-from skdp._fitting import budget
+from skdp._fitting import budget, estimator
+from skdp._oracle import Public
 from skdp._oracle.releases import moments, record_sums
 from skdp._oracle.releases.base import Statistic
 from skdp._oracle.sources.memory import MemorySource
@@ -76,6 +77,17 @@ def score_squares_label_multi(patch):
         return replace(found, spread=1.0) if context.public.features_are_public else found
 
     patch.setattr(moments.ScoreSquares, "contribution", contribution)
+
+
+@bug("a plan of unweighted rows is reused for weighted ones", three_classes)
+def plan_ignores_weighted(patch):
+    original = estimator._frozen
+
+    def frozen(value):
+        is_weighted = isinstance(value, Public) and value.weighted
+        return original(replace(value, weighted=False) if is_weighted else value)
+
+    patch.setattr(estimator, "_frozen", frozen)
 
 
 @bug("values of rows at an earlier point are reused")

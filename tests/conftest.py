@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from sklearn.base import BaseEstimator
 
+from skdp._fitting import estimator as fits
 from skdp._fitting import rows
 from skdp._oracle import compiled, exact_sampling
 from skdp._stages.scaling.weights import WeightStage
@@ -117,6 +118,12 @@ class Replay:
 
 def by_name(data):
     return dict(zip(("X", "y", "sample_weight", "groups"), data, strict=False))
+
+
+@pytest.fixture(autouse=True)
+def own_plans(monkeypatch):
+    """Plans of earlier fits are kept by parameters and shape: a mutant's must stay in its test."""
+    monkeypatch.setattr(fits, "_plans", {})
 
 
 @pytest.fixture

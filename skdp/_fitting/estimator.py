@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,6 +36,12 @@ from skdp._version import DOCUMENTATION, __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.objective import Problem, SquaredError
 from skdp.solvers import get_solver
+
+# Plans of fits that were prepared lately, by parameters and shape: the fits of a cross-validation
+# share theirs. The oldest goes first.
+MAX_PLANS = 64
+LARGEST_IN_KEYS = 10_000  # entries of an array
+_plans: dict[Hashable, Prepared] = {}
 
 # Attribute of an estimator that was pickled inside blocks of budgets: their identities.
 _SENT_BUDGETS = "_sent_budgets"
@@ -441,3 +449,55 @@ def _printing(who: str) -> Callable[[str], None]:
         shown.add(kind)
 
     return show
+
+
+# ---------------------------------------------------------------- plans, once for equal fits
+
+
+def _frozen(value: Any) -> Hashable:
+    """Return a value of a parameter as a key. TypeError if its state may not be all in it.
+
+    Objects of skdp are their attributes. Of other objects and of functions this is not known.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str) or isinstance(value, np.number):
+        return kind, repr(value)  # as 0.0 equals -0.0
+    if isinstance(value, Enum):
+        return kind, value.name
+    if kind is np.ndarray and not value.dtype.hasobject and value.size <= LARGEST_IN_KEYS:
+        return value.dtype, value.shape, value.tobytes()
+    if kind in (list, tuple, range):
+        return kind, *map(_frozen, value)
+    if kind is frozenset:
+        return kind, frozenset(map(_frozen, value))
+    if kind is dict:
+        return kind, *((_frozen(name), _frozen(inside)) for name, inside in value.items())
+    if kind.__module__.partition(".")[0] == "skdp" and hasattr(value, "__dict__"):
+        return kind, _frozen(vars(value))
+    raise TypeError(f"{kind.__name__} is no key.")
+
+
+def planned_once(model: Any, facts: tuple[object, ...]) -> Prepared:
+    """Return the parts of a fit. Equal fits share theirs.
+
+    Parameters
+    ----------
+    model : estimator
+        Its parameters are part of the key.
+    facts : tuple
+        All other public facts that the plan depends on.
+    """
+    reader = model._reader()
+    try:
+        key = _frozen((reader, facts))
+    except TypeError:
+        planned: Prepared = model._prepared(*facts)
+        return planned
+    prepared = _plans.get(key)
+    if prepared is None:
+        reader, facts = deepcopy((reader, facts))  # as users may change their objects
+        prepared = reader._prepared(*facts)
+        while len(_plans) >= MAX_PLANS:
+            _plans.pop(next(iter(_plans)), None)
+        _plans[key] = prepared
+    return prepared

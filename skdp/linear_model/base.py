@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docstrings import without_types
 from skdp._fitting import assumptions, parameters, refusals, user_warnings
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, PrivateEstimator
+from skdp._fitting.estimator import Fit, PrivateEstimator, planned_once
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_stream
 from skdp._fitting.targets import (
@@ -581,7 +581,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             max_weight=terms.max_weight,
             **facts,
         )
-        return self._prepared(bounds, public, start)
+        return planned_once(self, (bounds, public, start))
 
     def _prepared(
         self, bounds: column_bounds.DeclaredBounds | None, public: Public, start: Start | None

@@ -13,6 +13,7 @@ from scipy import sparse
 import replays
 import skdp
 from replays import data_for, seeded, solvers_for
+from skdp._fitting import estimator as fits
 from skdp._oracle import (
     Columns,
     Oracle,
@@ -62,6 +63,7 @@ def test_tails_that_count_are_kept(rng, monkeypatch, epsilon):
     assert model.score(X, y) > 0.72
     assert_allclose(model.coef_, 1e-4, rtol=0.25)
     monkeypatch.setattr(Widening, "applies", classmethod(lambda *given: "not in this test"))
+    monkeypatch.setattr(fits, "_plans", {})
     narrow = fitted(X, y, epsilon=epsilon)
     assert narrow.score(X, y) < model.score(X, y) - 0.1
 
@@ -282,5 +284,6 @@ def neighbours(rng):
 
 
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}], ids=str)
-def test_nothing_but_releases(replay, rng, parameters):
+def test_nothing_but_releases(replay, rng, monkeypatch, parameters):
+    monkeypatch.setattr(fits, "_plans", {})
     replay.check_each(lambda: make(**parameters), neighbours(rng), Adjacency.REPLACE_ONE)
