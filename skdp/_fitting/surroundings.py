@@ -6,13 +6,19 @@ fits without noise, change what a guarantee is worth.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
 from sklearn.utils import get_tags
 
 from skdp._fitting.user_warnings import NotPrivateWarning, warn_about_score
@@ -169,13 +175,13 @@ def learning_parts(thing: object, is_sparse: bool = False) -> Iterator[str]:
     elif isinstance(thing, Pipeline):
         for name, step in thing.steps:
             yield from (f"{part} in {name!r}" for part in learning_parts(step, is_sparse))
-            is_sparse = is_sparse or _returns_sparse(step)
+            is_sparse = is_sparse or _may_return_sparse(step)
     elif isinstance(thing, BaseEstimator) and (
         isinstance(thing, FeatureUnion | ColumnTransformer)
         or any(map(_is_private, everything_in(thing)))
     ):
         if isinstance(thing, ColumnTransformer):
-            reasons = _why_columns_read_rows(thing, is_sparse or _returns_sparse(thing))
+            reasons = _why_columns_read_rows(thing, is_sparse or _may_return_sparse(thing))
             yield from (f"ColumnTransformer ({reason})" for reason in reasons)
         yield from learning_parts(list(thing.get_params(deep=False).values()), is_sparse)
     elif reads_rows(thing):
@@ -196,6 +202,15 @@ def _why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool) -> Itera
         yield "its output is dense or sparse by the number of zeros. Set sparse_threshold=0"
 
 
-def _returns_sparse(step: object) -> bool:
-    """Whether an encoder in a step returns sparse rows."""
-    return any(getattr(part, "sparse_output", False) for part in everything_in(step))
+def _may_return_sparse(step: object) -> bool:
+    """Whether a step, or a part of it, may return sparse rows for dense rows."""
+    return any(getattr(part, "sparse_output", _is_unknown(part)) for part in everything_in(step))
+
+
+def _is_unknown(step: Any) -> bool:
+    """Whether it is a transformer of unknown output. A step that reads rows is named itself."""
+    if type(step) is FunctionTransformer:
+        return step.func is not None and not isinstance(step.func, np.ufunc)
+    known = OrdinalEncoder, PolynomialFeatures, Pipeline, FeatureUnion, ColumnTransformer
+    is_known = isinstance(step, (*known, FrozenEstimator)) or _is_private(step)
+    return hasattr(step, "transform") and not is_known and not reads_rows(step)

@@ -16,6 +16,8 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.feature_selection import RFE, SelectFromModel, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression, RANSACRegressor
 from sklearn.model_selection import (
@@ -177,6 +179,10 @@ def columns(*parts, **options):
         (columns((ONE_HOT, [3]), sparse_threshold=0), False),
         (columns((DENSE, [3]), remainder="passthrough"), False),
         (columns((PolynomialFeatures(), [0, 1])), False),
+        (columns((FunctionTransformer(np.sign), [0, 1])), False),
+        (columns((FunctionTransformer(lambda X: X), [3])), True),
+        (columns((HashingVectorizer(), "text"), ("passthrough", ["age"])), True),
+        (make_pipeline(FeatureHasher(), columns(("passthrough", [0, 1]))), True),
         (make_pipeline(ONE_HOT, columns(("passthrough", [0, 1]))), True),
         (columns(("passthrough", lambda X: [0])), True),
         (columns(("passthrough", make_column_selector("a"))), False),
