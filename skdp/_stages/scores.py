@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import expit, xlogy
 
 from skdp._numbers import AnyArray, Array
 from skdp._oracle import InfluenceSquares, Oracle, Public, Solution, Stage, TableCounts, UnitSum
@@ -238,8 +238,9 @@ class ScoreStage(Stage):
         Facts whose means are requested.
     tables : tuple of (name, column, n_cells, share)
         Facts that are numbers of cells.
-    ranking : tuple of (column, class column, share) or None
-        A score and the class, of two, by which its distribution is requested.
+    ranking : tuple of (column, class column, share, bool) or None
+        A score and the class, of two, by which its distribution is requested, and whether half of
+        the bins divide the positives that the scores predict.
     explained : tuple of (name, columns, share, Deviance)
         The facts of `DevianceMeans`, which must be among the means: the mean square of a row's
         contribution to the numerator of D2 is requested after them. The result of this name has
@@ -257,7 +258,7 @@ class ScoreStage(Stage):
 
     means: tuple[tuple[str, int, float], ...] = ()
     tables: tuple[tuple[str, int, int, float], ...] = ()
-    ranking: tuple[int, int, float] | None = None
+    ranking: tuple[int, int, float, bool] | None = None
     explained: tuple[tuple[str, tuple[int, ...], float, Deviance], ...] = ()
     subgroups: tuple[int, int] | None = None
     share: float | None = None
@@ -311,6 +312,7 @@ def _ranking_tables(
     column: int,
     of_class: int,
     share: float,
+    by_positives: bool,
     n_subgroups: int,
 ) -> tuple[NoisyTable, ...]:
     """Request scores by class, in bins with about as many rows of a subgroup each.
@@ -327,6 +329,10 @@ def _ranking_tables(
         # are added to its own, as many as the noise in its size has standard deviations in rows.
         noise_of_size = table.std * math.sqrt(FINE_CELLS)
         expected = fine + noise_of_size / totals.total * fine.sum(axis=0)
+    if by_positives:  # rows and predicted positives, each relative to their number
+        chances = expit(np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS))
+        of_row = np.stack((np.ones(FINE_CELLS), chances))
+        expected = expected * (1 / np.maximum(expected @ of_row.T, 1.0) @ of_row)
     edges_of = [
         quantiles(one, number_of_bins(oracle.public, float(rows)))
         for one, rows in zip(expected, n_rows, strict=True)

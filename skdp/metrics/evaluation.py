@@ -72,11 +72,11 @@ def evaluate(
         Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default) and
-        "neg_log_loss" (or "log_loss"). For two classes also "precision", "recall", "f1" and
-        "roc_auc". The recall of each of several classes is the accuracy ``by=y``. For regressors
-        "r2",
+        "neg_log_loss" (or "log_loss"). For two classes also "balanced_accuracy", "precision",
+        "recall", "f1", "roc_auc" and, for rare events, "average_precision". The recall of each of
+        several classes is the accuracy ``by=y``. For regressors "r2",
         "d2_tweedie" of the model's ``power`` (R2 if it has none), "neg_mean_squared_error",
-        "neg_mean_absolute_error", "neg_mean_poisson_deviance",
+        "neg_root_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance",
         "neg_mean_gamma_deviance" and "neg_mean_pinball_loss" (or without ``neg_``). The default is
         "r2" or "d2_tweedie", and of a model with a ``quantile`` "neg_mean_pinball_loss". A model of
         several quantiles has one score, the mean pinball loss over its quantiles. Log losses above
@@ -135,7 +135,8 @@ def evaluate(
     Accuracy and mean losses are means with Gaussian noise. All that follows from predicted classes
     comes from one table of counts, and all that follows from the order of scores from another. The
     latter has bins with about as many rows each, estimated from a first, finer table with a fifth
-    of the budget. Ties within a bin count one half.
+    of the budget. Ties within a bin count one half. For "average_precision" half of the bins divide
+    the predicted positives instead.
 
     With ``groups``, standard errors of sampling (``sampling_std``, and intervals of the
     "population") are for another draw of as many groups. They assume that the rows of a group are

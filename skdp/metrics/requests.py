@@ -35,6 +35,7 @@ SQUARE = 0.1
 TOTAL, TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS = 0.5, 0.02, 0.02
 # R2 and D2 cannot be compared between subgroups.
 EXPLAINED = ("r2", "d2_tweedie")
+ROOTS = ("root_mean_squared_error", "neg_root_mean_squared_error")
 
 
 # ---------------------------------------------------------------- the metrics
@@ -43,17 +44,19 @@ EXPLAINED = ("r2", "d2_tweedie")
 Metrics: TypeAlias = Mapping[str, Metric]
 
 
-def _losses(loss: str, *names: str, square: str = "", of_two: bool = False) -> dict[str, Metric]:
+def _losses(
+    loss: str, *names: str, square: str = "", estimate: Any = estimates.mean_loss
+) -> dict[str, Metric]:
     """Return a mean loss by its names. Those that begin with "neg_" have the other sign."""
     needs = {loss: 1 - SQUARE, square or f"{loss} squared": SQUARE}
     return {
-        name: Metric(loss, estimates.mean_loss, needs, sign)
+        name: Metric(loss, estimate, needs, sign)
         for sign, name in zip((1, -1), names or (f"mean_{loss}", f"neg_mean_{loss}"), strict=True)
     }
 
 
-def _of_second_class(name: str) -> Metric:
-    return Metric(name, estimates.of_second_class, {"labels": 1.0}, of_two=True)
+def _of_two(name: str, estimate: Any, **needs: float) -> Metric:
+    return Metric(name, estimate, needs, of_two=True)
 
 
 def _explained(name: str, **needs: float) -> Metric:
@@ -64,14 +67,20 @@ def _explained(name: str, **needs: float) -> Metric:
 METRICS: dict[str, Metrics] = {
     "classifier": {
         "accuracy": Metric("accuracy", estimates.accuracy, {"labels": 1.0}),
-        **{name: _of_second_class(name) for name in ("precision", "recall", "f1")},
+        "balanced_accuracy": _of_two("balanced_accuracy", estimates.balanced_accuracy, labels=1.0),
+        **{
+            name: _of_two(name, estimates.of_second_class, labels=1.0)
+            for name in ("precision", "recall", "f1")
+        },
         **_losses("log_loss", "log_loss", "neg_log_loss"),
-        "roc_auc": Metric(
-            "roc_auc", estimates.roc_auc, {"ranking": 1.0, "classes": 0.0}, of_two=True
-        ),
+        **{
+            estimate.__name__: _of_two(estimate.__name__, estimate, ranking=1.0, classes=0.0)
+            for estimate in (estimates.roc_auc, estimates.average_precision)
+        },
     },
     "regressor": {
         **_losses("squared_error"),
+        **_losses("squared_error", *ROOTS, estimate=estimates.root),
         # The square of an absolute error is a squared error.
         **_losses("absolute_error", square="squared_error"),
         **_losses("poisson_deviance"),
@@ -251,7 +260,7 @@ class ScoreRequest:
         ranking, tables, explained = None, [], []
         if "ranking" in shares:
             places = columns.index("ranking"), columns.index("classes")
-            ranking = *places, shares.pop("ranking")
+            ranking = *places, shares.pop("ranking"), "average_precision" in self.quantities
         if "cells" in shares:
             tables = [("cells", columns.index("cells"), 4, shares.pop("cells"))]
         for quantity in sorted(self.quantities.intersection(EXPLAINED)):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp._numbers import AnyArray, Array, is_real, require
-from skdp._stages.scores import NoisyTable, Totals
+from skdp._stages.scores import RESOLUTION, NoisyTable, Totals
 from skdp.accounting import PrivacyStatement
 
 OF = ("rows", "population")
@@ -29,7 +29,8 @@ def normal_quantile(level: float) -> float:
 class Score(float):
     """A private score: a number with the uncertainty that noise and the draw of rows cause.
 
-    It is a float wherever one is expected. It is the ratio of two noisy numbers, or a noisy mean.
+    It is a float wherever one is expected. It is the ratio of two noisy numbers, a noisy mean, or
+    the root of that.
 
     Attributes
     ----------
@@ -49,6 +50,8 @@ class Score(float):
         The target of the score and its intervals, if targets or losses were clipped.
     unit : float
         Largest value of a loss, of which the square of a standard deviation may overflow, or 1.
+    power : float
+        The score is this power of the ratio: 1/2 for a root of a mean loss.
     """
 
     name: str
@@ -60,21 +63,22 @@ class Score(float):
     sign: int = 1
     note: str = ""
     unit: float = 1.0
+    power: float = 1.0
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Return the score. It is nan where noise hides it: any value is in the interval of 95%.
 
         One without a least value, such as R2, is nan where noise leaves nothing to divide by.
         """
-        of = SimpleNamespace(sign=1, unit=1.0)
+        of = SimpleNamespace(sign=1, unit=1.0, power=1.0)
         vars(of).update(zip([one.name for one in fields(cls)], given, strict=False), **named)
         value = math.nan
         ends = _ratios(of.numerator, of.denominator, of.noise, normal_quantile(0.95) ** 2)
         low, high = (of.unit * end for end in ends)
         is_hidden = low <= of.limits[0] < of.limits[1] <= high and of.limits[0] > -math.inf
         if of.denominator > 0 and not is_hidden:
-            ratio = np.clip(of.unit * of.numerator / of.denominator, *of.limits)
-            value = of.sign * float(ratio)
+            ratio = float(np.clip(of.unit * of.numerator / of.denominator, *of.limits))
+            value = of.sign * ratio**of.power
         return super().__new__(cls, value)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -94,12 +98,17 @@ class Score(float):
         ratio = self.numerator / self.denominator
         above, both, below = self.noise
         std = math.sqrt(max(0.0, above - 2 * ratio * both + ratio**2 * below))
-        return self.unit * std / self.denominator
+        return self._of_score(self.unit * std / self.denominator)
 
     @property
     def sampling_std(self) -> float:
         """Standard deviation of the score from one draw of as many rows to another, an estimate."""
-        return self.sampling
+        return self._of_score(self.sampling)
+
+    def _of_score(self, std: float) -> float:
+        """Return the standard deviation of the score from that of the ratio, to first order."""
+        slope = abs(self) ** (1 / self.power - 1) / self.power  # of the ratio, by the score
+        return std and std / max(slope, std ** (1 - self.power))
 
     def interval(self, level: float = 0.95, of: str = "rows") -> tuple[float, float]:
         """Return an interval that holds the exact score with this probability.
@@ -126,7 +135,8 @@ class Score(float):
         predicted classes. For mean losses and R2 it follows from a fourth moment, requested for a
         tenth of the budget, whatever the distribution of the errors. One standard deviation of its
         noise is added, so that these intervals are too wide where that noise is large. For areas
-        under curves, tables of counts are simulated about the noisy one.
+        under curves and balanced accuracy, tables of counts are simulated about the noisy one.
+        Intervals of an average precision at level 0.95 held it in 0.88 to 0.94 of simulations.
         """
         require("of", of, "be 'rows' or 'population'", of in OF)
         width = normal_quantile(level)
@@ -134,7 +144,8 @@ class Score(float):
         if of == "population":
             above += (self.sampling / self.unit * self.denominator) ** 2
         ratios = _ratios(self.numerator, self.denominator, (above, both, below), width**2)
-        low, high = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
+        ends = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
+        low, high = (end**self.power for end in ends)
         return (low, high) if self.sign > 0 else (-high, -low)
 
     def __str__(self) -> str:
@@ -255,7 +266,7 @@ class Metric:
     @property
     def greater_is_better(self) -> bool:
         """Whether more of it is better."""
-        return self.sign < 0 or self.estimate is not mean_loss
+        return self.sign < 0 or self.estimate not in (mean_loss, root)
 
 
 @dataclass(frozen=True)
@@ -289,6 +300,11 @@ def mean_loss(name: str, metric: Metric, answers: Answers) -> Score:
     """Return the mean of losses from zero to their bound, from that of losses and their squares."""
     loss, square = metric.needs
     return _mean(name, answers, loss, answers.by_statistic[square], answers.bounds[loss])
+
+
+def root(name: str, metric: Metric, answers: Answers) -> Score:
+    """Return the root of a mean loss. The ends of its interval are roots, as roots increase."""
+    return replace(mean_loss(name, metric, answers), power=0.5)
 
 
 def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: float = 1.0) -> Score:
@@ -373,38 +389,60 @@ def accuracy(name: str, _: Metric, answers: Answers) -> Score:
 
 def of_second_class(name: str, _: Metric, answers: Answers) -> Score:
     """Return precision, recall or F1 of the second of two classes, from their confusion matrix."""
-    table = answers.by_statistic["cells"]
     above, below = np.zeros((2, 2)), np.zeros((2, 2))
     above[1, 1] = 2.0 if name == "f1" else 1.0
     if name in ("precision", "f1"):
         below[:, 1] += 1.0
     if name in ("recall", "f1"):
         below[1] += 1.0
-    return _ratio(name, replace(table, counts=table.counts.reshape(2, 2)), above, below)
+    return _ratio(name, _by_classes(answers), above, below)
+
+
+def balanced_accuracy(name: str, _: Metric, answers: Answers) -> Score:
+    """Return the mean recall of two classes: the area under the ROC curve of predicted classes."""
+    return _simulated(name, _by_classes(answers), _pairs_in_order)
+
+
+def _by_classes(answers: Answers) -> NoisyTable:
+    """Return the numbers of rows by true class and predicted class, of two."""
+    table: NoisyTable = answers.by_statistic["cells"]
+    return replace(table, counts=table.counts.reshape(2, 2))
 
 
 # ---------------------------------------------------------------- tables of scores
 
 
+Parts = Callable[[Array], tuple[Array, Array]]  # of tables, numerators and denominators
+
+
 def roc_auc(name: str, _: Metric, answers: Answers) -> Score:
     """Return the area under the ROC curve, ties within a bin counting one half.
 
-    ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another. Its
-    deviations are those of simulated tables about the noisy one, so that they contain what the
-    curvature of both forms adds.
+    ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another.
     """
-    table: NoisyTable = answers.by_statistic["ranking"]
+    return _simulated(name, answers.by_statistic["ranking"], _pairs_in_order)
+
+
+def average_precision(name: str, _: Metric, answers: Answers) -> Score:
+    """Return the average precision, the area below the curve of precision against recall."""
+    return _simulated(name, answers.by_statistic["ranking"], _precision)
+
+
+def _simulated(name: str, table: NoisyTable, parts: Parts) -> Score:
+    """Return a ratio of two functions of a table, with the deviations of simulated tables.
+
+    These lie about the noisy one, so that they contain what the curvature of both functions adds.
+    """
     if not (table.counts.sum(axis=1) > 0).all():
         return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
-    above, below = map(float, _pairs_in_order(table.counts))
+    above, below = map(float, parts(table.counts))
     draws = np.random.default_rng(0).standard_normal((DRAWS, *table.counts.shape))
     # Cells were made to add up to a known number, or not.
     noise_in = draws - draws.sum(axis=(1, 2), keepdims=True) / table.n_cells
-    ups, downs = _pairs_in_order(table.counts + table.std * noise_in)
+    ups, downs = parts(table.counts + table.std * noise_in)
     both = float(np.mean((ups - above) * (downs - below)))
     noise = float(np.mean((ups - above) ** 2)), both, float(np.mean((downs - below) ** 2))
-    sampled = table.counts + np.sqrt(table.design * np.maximum(table.counts, 0)) * draws
-    ups, downs = _pairs_in_order(sampled)
+    ups, downs = parts(table.counts + np.sqrt(table.design * np.maximum(table.counts, 0)) * draws)
     sampling = float((ups - above / below * downs).std()) / below
     return Score(name, above, below, noise, sampling, UNIT)
 
@@ -414,3 +452,14 @@ def _pairs_in_order(counts: Array) -> tuple[Array, Array]:
     negatives, positives = counts[..., 0, :], counts[..., 1, :]
     below = np.cumsum(negatives, axis=-1) - negatives / 2
     return (positives * below).sum(axis=-1), positives.sum(axis=-1) * negatives.sum(axis=-1)
+
+
+def _precision(counts: Array) -> tuple[Array, Array]:
+    """Return the sum of the positives' precisions, and the positives, by tables.
+
+    A row has on average half of the rows of its own bin above it.
+    """
+    both = np.stack((counts.sum(axis=-2), counts[..., 1, :]))[..., ::-1]
+    rows, positives = np.cumsum(both, axis=-1) - both / 2
+    precision = np.clip(positives / np.maximum(rows, RESOLUTION), 0, 1)
+    return (both[1] * precision).sum(axis=-1), both[1].sum(axis=-1)

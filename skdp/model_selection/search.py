@@ -511,7 +511,7 @@ def _planned(
 
 def _mean(scores: list[Score]) -> Score:
     """Return the mean of a score over folds."""
-    first, size, unit = scores[0], len(scores), max(score.unit for score in scores)
+    first, size, unit = scores[0], len(scores), max(score.unit**score.power for score in scores)
     low, high = zip(*(score.limits for score in scores), strict=True)
     return replace(
         first,
@@ -519,7 +519,8 @@ def _mean(scores: list[Score]) -> Score:
         denominator=1.0,
         noise=(sum((score.noise_std / unit) ** 2 for score in scores) / size**2, 0.0, 0.0),
         sampling=math.hypot(*(score.sampling_std for score in scores)) / size,
-        limits=(min(low), max(high)),
+        limits=(min(low) ** first.power, max(high) ** first.power),
+        power=1.0,
         note=first.note if len({score.note for score in scores}) == 1 else OWN_RANGES,
         unit=unit,
     )

@@ -16,13 +16,14 @@ from skdp.metrics import evaluate
 REPETITIONS = 1000
 OF_CLASSES = [
     "accuracy",
+    "balanced_accuracy",
     "precision",
     "recall",
     "f1",
     "log_loss",
     "roc_auc",
 ]
-OF_NUMBERS = ["r2", "mean_squared_error", "mean_absolute_error"]
+OF_NUMBERS = ["r2", "root_mean_squared_error", "mean_absolute_error"]
 
 
 def exactly(model, X, y, name, **options):

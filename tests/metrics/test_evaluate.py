@@ -79,6 +79,7 @@ def test_exact_scores_of_two_classes(two_classes):
     loss = np.minimum(-np.log(np.where(truth, chance, 1 - chance)), 6.0).mean()
     expected = {
         "accuracy": plain.accuracy_score(truth, said),
+        "balanced_accuracy": plain.balanced_accuracy_score(truth, said),
         "precision": plain.precision_score(truth, said),
         "recall": plain.recall_score(truth, said),
         "f1": plain.f1_score(truth, said),
@@ -551,7 +552,53 @@ def test_targets_without_a_deviance_are_refused_before_the_charge(name, kind):
         assert budget.spent > 0
 
 
-@pytest.mark.parametrize("name", ["roc_auc", "recall", "accuracy", "log_loss"])
+def test_root_mean_squared_error_is_the_root_of_the_released_mean(regression):
+    X, y = regression
+    model, y = LinearRegression().fit(X, y), np.roll(y, 1)
+    options = {"target_range": (-5.0, 7.0), "epsilon": 30.0}
+    names = ["mean_squared_error", "root_mean_squared_error", "neg_root_mean_squared_error"]
+    scores = seeded(model, X, y, names, **options)
+    alone = seeded(model, X, y, names[0], **options)
+    assert str(scores.privacy_) == str(alone.privacy_)
+    square, root, negative = scores.values()
+    assert root == math.sqrt(square) == -negative
+    assert root.interval() == tuple(math.sqrt(end) for end in square.interval())
+    assert negative.interval()[0] == -root.interval()[1]
+    for std in ("noise_std", "sampling_std"):
+        assert getattr(root, std) == pytest.approx(getattr(square, std) / (2 * root))
+    right = plain.root_mean_squared_error(y, model.predict(X))
+    precise = seeded(model, X, y, names[1], **options | {"epsilon": 1e9})
+    assert precise[names[1]] == pytest.approx(right, rel=1e-4)
+    shared = {"epsilon": 300.0, "cv": 2, "privacy": skdp.Privacy(noise=skdp.SeededNoise(0))}
+    found = dp_cross_validate(skdp.DPRidge(), X, y, names[1:], target_range=(-5, 7), **shared)
+    for name in names[1:]:
+        assert found[name] == pytest.approx(np.mean([fold[name] for fold in found.folds]))
+        low, high = found[name].interval()
+        assert low < found[name] < high
+
+
+@pytest.mark.parametrize("base", [0.0, -2.0, -4.0], ids=["balanced", "rare", "very rare"])
+def test_average_precision(rng, base):
+    X = rng.standard_normal((20_000, 3))
+    y = (X @ [2.0, -1.0, 0.5] + rng.logistic(size=20_000) + base > 0).astype(int)
+    model, X, y = LogisticRegression().fit(X[:10_000], y[:10_000]), X[10_000:], y[10_000:]
+    right = plain.average_precision_score(y, model.predict_proba(X)[:, 1])
+    name = "average_precision"
+    assert seeded(model, X, y, name, epsilon=1e9)[name] == pytest.approx(right, abs=1e-3)
+    # It is a function of the table from which the area under the ROC curve follows.
+    prices = [
+        str(seeded(model, X, y, one).privacy_) for one in (name, "roc_auc", [name, "roc_auc"])
+    ]
+    assert len(set(prices)) == 1
+    scores = [seeded(model, X, y, name, seed, epsilon=2.0)[name] for seed in range(40)]
+    intervals = [score.interval() for score in scores]
+    assert sum(low <= right <= high for low, high in intervals) >= 35
+    assert np.mean([high - low for low, high in intervals]) < 0.1
+
+
+@pytest.mark.parametrize(
+    "name", ["average_precision", "balanced_accuracy", "roc_auc", "recall", "accuracy", "log_loss"]
+)
 def test_a_score_that_noise_hides_is_nan(name, rng):
     """It is nan exactly where every value that it can have lies in its interval."""
     X = rng.standard_normal((300, 2))
