@@ -9,8 +9,9 @@ import functools
 import itertools
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -168,6 +169,28 @@ class FixedSize(IndexSampler):
         return min(self.size, public.n_rows)
 
 
+class Places(tuple[int, ...]):
+    """Places at least 0 that do not fall, a tuple that is checked and hashed once.
+
+    A pass has as many blocks as places, and its time would grow with their square.
+    """
+
+    def __new__(cls, places: Iterable[int]) -> Self:
+        if isinstance(places, cls):
+            return places
+        places = tuple(operator.index(place) for place in places)
+        if not places or places[0] < 0 or any(a > b for a, b in itertools.pairwise(places)):
+            raise ValueError(f"Cut: cuts must be at least 0 and not fall, got {places!r}.")
+        return super().__new__(cls, places)
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 @audited
 @dataclass(frozen=True)
 class Cut(Sampler):
@@ -196,7 +219,7 @@ class Cut(Sampler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "cuts", _checked_cuts(tuple(self.cuts)))
+        object.__setattr__(self, "cuts", Places(self.cuts))
         n_blocks = len(self.cuts) - 1
         if not 0 <= self.index < n_blocks:
             raise ValueError(f"Cut: index must lie in [0, {n_blocks}), got {self.index!r}.")
@@ -215,21 +238,14 @@ class Cut(Sampler):
         block = ordered.passing_block if self.once else ordered.block
         return block(self.cuts, self.index, noise_source)
 
+    @classmethod
+    def blocks(cls, cuts: Iterable[int], once: bool = False) -> list[Self]:
+        """Return the blocks between all cuts."""
+        places = Places(cuts)
+        return [cls(places, index, once) for index in range(len(places) - 1)]
+
     def divisor(self, public: Public) -> float:
         return float(self.max_rows(public))
 
     def max_rows(self, public: Public) -> int:
         return max(1, self.cuts[self.index + 1] - self.cuts[self.index])
-
-
-@functools.lru_cache(maxsize=16)
-def _checked_cuts(cuts: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the places as plain integers, the same object for the same places, or refuse them.
-
-    A run asks for blocks of the same cuts hundreds of times: to look at every place each time would
-    take time in the square of the number of blocks.
-    """
-    places = tuple(operator.index(place) for place in cuts)
-    if not places or places[0] < 0 or any(a > b for a, b in itertools.pairwise(places)):
-        raise ValueError(f"Cut: cuts must be at least 0 and not fall, got {places!r}.")
-    return places

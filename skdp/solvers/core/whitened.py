@@ -332,7 +332,7 @@ def _blocks(public: Public, n_steps: int) -> Sequence[Sampler]:
     first = math.ceil(STREAM_GRAM * (public.n_rows - n_steps))
     others = public.n_rows - first
     cuts = (0, *(first + others * step // n_steps for step in range(n_steps + 1)))
-    return [Cut(cuts, index, once=True) for index in range(n_steps + 1)]
+    return Cut.blocks(cuts, once=True)
 
 
 def _may_be_constant(oracle: Oracle, gram_std: float) -> AnyArray:

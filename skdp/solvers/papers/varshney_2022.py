@@ -288,8 +288,8 @@ class ShuffledSGD(OnePassSolver):
         average = IterateAverage("tail", n_steps, oracle.rng, averaged)
         rates = step_rates(public, problem, self.curvature)
         path = descent.Proximal(problem, oracle.start(), average, rates=rates)
-        cuts = tuple(public.n_rows * t // n_steps for t in range(n_steps + 1))
-        batches = [Cut(cuts, index, once=True) for index in range(n_steps)]
+        cuts = (public.n_rows * t // n_steps for t in range(n_steps + 1))
+        batches = Cut.blocks(cuts, once=True)
         steps = descent.schedule([size] * n_steps, self.clip_norm, [1.0] * n_steps, batches)
         return Solution(descent.descend(oracle, path, steps), n_steps)
 
@@ -449,7 +449,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         rates = step_rates(public, problem, self.curvature)
         path = QuantileClip(descent.Proximal(problem, oracle.start(), average, rates=rates), self)
         # Gradients are on the second part of each block. The first gives their clipping norm.
-        batches = [Cut(cuts, 2 * t + 1) for t in range(n_steps)]
+        batches = Cut.blocks(cuts)[1::2]
         sizes = [constant_size(self.learning_rate)] * n_steps
         run = descent.schedule(sizes, math.nan, [1.0] * n_steps, batches)
         return Solution(descent.descend(oracle, path, run), n_steps)

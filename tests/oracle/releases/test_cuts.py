@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,10 +70,16 @@ def test_a_cut_beyond_the_rows_is_refused():
 
 
 def test_many_blocks_of_one_cut_share_their_places():
-    """Each place is looked at once a cut, not once a block: time is not in their square."""
-    places = tuple(range(0, 10**6, 7))
-    first, other = Cut(places, 0), Cut(tuple(map(np.int64, places)), 5)
-    assert first.cuts is other.cuts
-    assert all(type(place) is int for place in other.cuts[:9])
+    """Each place is looked at and hashed once a pass, not once a block: time is linear."""
+    blocks = Cut.blocks(map(np.int64, range(0, 10**6, 7)), once=True)
+    places = blocks[0].cuts
+    assert len(blocks) == len(places) - 1
+    assert all(block.once and block.cuts is places for block in blocks)
+    assert all(type(place) is int for place in places[:9])
+    events = [block.event(Gaussian(1.0), replace(PUBLIC, n_rows=10**6)) for block in blocks[:9]]
+    assert all(event.partition.cuts is places for event in events)
+    # A tuple's own hash reads all places each time.
+    assert hash(places) == hash(tuple(places)) == vars(places)["_hash"]
+    assert Cut(tuple(places), 5) == replace(blocks[5], once=False)
     with pytest.raises(TypeError):
         Cut((0.5, 1), 0)

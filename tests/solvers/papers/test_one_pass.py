@@ -134,6 +134,7 @@ def test_overlapping_parts_of_a_block_would_cost_their_sum(monkeypatch):
     def same_rows(cuts, index):
         return original(cuts, index + (index + 1) % 2)
 
+    same_rows.blocks = original.blocks
     honest = planned(AdaptiveShuffledSGD())[1].calibration.scale
     monkeypatch.setattr(module, "Cut", same_rows)
     assert planned(AdaptiveShuffledSGD())[1].calibration.scale == pytest.approx(
