@@ -107,14 +107,6 @@ class Replay:
         if found:
             raise Leak("; ".join(found))
 
-    def finds_a_leak(self, make_model, pairs, adjacency):
-        """Whether one of several pairs of data sets raises `Leak`."""
-        try:
-            self.check_each(make_model, pairs, adjacency)
-        except Leak:
-            return True
-        return False
-
 
 def by_name(data):
     return dict(zip(("X", "y", "sample_weight", "groups"), data, strict=False))

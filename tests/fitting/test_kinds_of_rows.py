@@ -15,7 +15,6 @@ import skdp
 from in_partitions import Held
 from skdp import metrics, model_selection, preprocessing
 from skdp.linear_model.base import DPLinearModel
-from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 
 RNG = np.random.default_rng(0)
@@ -132,9 +131,6 @@ def coefficients_and_score(holdout):
 
 # Tools by name: a function of a fitted model and the rows, which returns numbers.
 RESULTS = {
-    "fit": lambda _, *rows, **beside: (
-        clone(RIDGE).set_params(privacy=SEEDED).fit(*rows, **beside).coef_
-    ),
     "DPHoldout": lambda _, *rows, **beside: coefficients_and_score(
         DPHoldout(*rows, random_state=0, **beside)
     ),
@@ -149,12 +145,6 @@ RESULTS = {
     ),
     "DPStandardScaler": lambda _, *rows, **beside: (
         skdp.DPStandardScaler(privacy=SEEDED).fit(*rows, **beside).scale_
-    ),
-    "evaluate": lambda model, *rows, **beside: (
-        PrivateScorer(model, MSE, privacy=SEEDED, target_range=(-9.0, 9.0))
-        .fit(*rows, **beside)
-        .scores_[MSE]
-        .value
     ),
 }
 

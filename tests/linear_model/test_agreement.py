@@ -96,25 +96,6 @@ class TestAgreesWithScikitLearn:
 
 
 @pytest.mark.usefixtures("debugging")
-@pytest.mark.parametrize("l1_ratio", [0.5, 1.0])
-def test_agrees_with_l1_penalties(classification, l1_ratio):
-    X, y = classification
-    ours = without_noise(skdp.DPLogisticRegression, C=0.05, l1_ratio=l1_ratio).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the spelling of the penalty changed in 1.8
-        theirs = LogisticRegression(
-            C=0.05,
-            l1_ratio=l1_ratio,
-            solver="saga",
-            tol=1e-9,
-            max_iter=10_000,
-            penalty="elasticnet",
-        ).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
-    assert (ours.coef_[np.abs(theirs.coef_) < 1e-8] == 0).all() or l1_ratio < 1
-
-
-@pytest.mark.usefixtures("debugging")
 def test_class_weight_is_a_weight(classification):
     X, y = classification
     weights = np.where(y == 1, 3.0, 1.0)

@@ -310,12 +310,6 @@ def test_bad_arguments(arguments, message):
         PrivacyBudget(*arguments)
 
 
-def test_bad_budget_parameter(regression):
-    for bad in (1.0, PrivacyBudget, "3"):
-        with pytest.raises(ValueError, match="budget must be None or a PrivacyBudget"):
-            RIDGE(privacy=skdp.Privacy(budget=bad)).fit(*regression)
-
-
 def test_terms_cannot_be_changed():
     budget = PrivacyBudget(1.0, DELTA)
     for name in ("epsilon", "delta", "adjacency", "spent"):

@@ -48,12 +48,6 @@ def seeded(model, **options):
     return model(privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **options)
 
 
-def test_arrays(client):
-    found = seeded(skdp.DPRidge).fit(*arrays())
-    expected = seeded(skdp.DPRidge).fit(X, Y)
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
-
-
 def test_groups(client):
     people = np.arange(2000) // 3  # a chunk of 450 rows holds whole groups
     held = dask.array.from_array(people, chunks=450)

@@ -51,6 +51,11 @@ TWINS = {
         linear_model.GammaRegressor(alpha=0.0, **TIGHT),
         "amount",
     ),
+    "tweedie": (
+        skdp.DPTweedieRegressor(power=1.5, alpha=0.0, **COUNTS),
+        linear_model.TweedieRegressor(power=1.5, alpha=0.0, **TIGHT),
+        "count",
+    ),
 }
 
 

@@ -105,7 +105,6 @@ def test_where_the_rows_of_a_group_stand_does_not_renumber_others(kind, codes):
     assert np.array_equal(number_labels(again)[0], number_labels(labels)[0][other])
 
 
-NAN = float("nan")
 BAD = {
     "Decimal": Decimal("NaN"),
     "signalling Decimal": Decimal("sNaN"),

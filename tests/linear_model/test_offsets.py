@@ -23,7 +23,7 @@ from skdp import audit
 from skdp.audit.neighbours import hostile_pairs, made_up_data, relation_of
 from skdp.linear_model import PublicModel
 from skdp.metrics import evaluate
-from skdp.objective import Multinomial, OffsetLogistic, OffsetMultinomial, tweedie
+from skdp.objective import Multinomial, OffsetLogistic, OffsetMultinomial
 
 N_ROWS = 3_000
 RNG = np.random.default_rng(0)
@@ -363,38 +363,3 @@ def test_offsets_show_only_through_releases(name, adjacency):
 def test_offsets_of_groups_show_only_through_releases(name):
     report = replayed(name, "zero_out", np.arange(60) // 3)
     assert report.ok, report
-
-
-def residual_that_grows(self, margins, targets, out):
-    OffsetLogistic.__mro__[1]._residual(self, margins, targets, out)
-    out += targets[:, 1:]
-
-
-def weights_that_stay(self, offsets, targets, weights):
-    return targets / np.exp(offsets), weights
-
-
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
-@pytest.mark.parametrize("mutant", ["a residual that its bound does not cover", "kept"])
-def test_an_offset_that_escapes_clipping_is_seen(mutant, monkeypatch):
-    if mutant == "kept":
-        original = skdp.DPLinearRegression._with_offset
-
-        def keep(self, targets, weights, offset):
-            self.mean_offset = float(offset.mean())
-            return original(self, targets, weights, offset)
-
-        monkeypatch.setattr(skdp.DPLinearRegression, "_with_offset", keep)
-        assert not replayed("linear", "zero_out").ok
-        return
-    monkeypatch.setattr(OffsetLogistic, "_residual", residual_that_grows)
-    monkeypatch.setattr(
-        "skdp._oracle.kernels.clipped_gradients.np.minimum", lambda one, *others, **how: one
-    )
-    assert not replayed("logistic", "zero_out").ok
-
-
-def test_a_mutant_of_rates_is_not_the_exact_fit(monkeypatch):
-    monkeypatch.setattr(tweedie.TweedieLog, "with_offsets", weights_that_stay)
-    with pytest.raises(AssertionError):
-        test_fits_are_those_of_the_margin_with_its_offset("count")

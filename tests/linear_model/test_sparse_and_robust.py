@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from sklearn.linear_model import ElasticNet
 
 import skdp
@@ -67,22 +66,6 @@ def test_solutions_are_sparse_where_noise_is(rows, rng):
     tail = skdp.DPLasso(solver=plain, **options).fit(X, y)
     assert np.count_nonzero(tail.coef_) > np.count_nonzero(model.coef_)
     assert tail.privacy_.releases == model.privacy_.releases  # the zeros are free
-
-
-@WITHOUT_NOISE
-def test_huber_reaches_its_minimum(rng):
-    X = rng.standard_normal((500, 3))
-    y = X @ [1.0, -1.0, 0.5] + 0.3 + rng.standard_t(2, size=500)
-
-    def objective(w):
-        size = np.abs(X @ w[:3] + w[3] - y)
-        near = np.minimum(size, 1.35)
-        return np.mean(near * (size - near / 2)) + 5.0 / 1000 * w[:3] @ w[:3]
-
-    right = minimize(objective, np.zeros(4), tol=1e-12).x
-    options = {"epsilon": np.inf, "scaling": "none", "solver": "gd", "max_iter": 500}
-    model = skdp.DPHuberRegressor(alpha=5.0, **options).fit(X, y)
-    assert [*model.coef_, model.intercept_] == pytest.approx(right, abs=1e-5)
 
 
 @pytest.mark.parametrize(

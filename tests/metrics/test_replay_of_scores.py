@@ -241,12 +241,8 @@ class Talking(ClassifierMixin, BaseEstimator):
         return (X[:, 0] > 0).astype(int)
 
 
-def check_a_talking_model(replay, adjacency, rng):
+@both
+def test_what_a_model_warns_of_does_not_show(replay, rng, adjacency):
     X, y = data_for("logistic", rng)
     make = scorer(Talking(), "accuracy", adjacency)
     replay.check_each(make, neighbours("logistic", X, y, adjacency), adjacency)
-
-
-@both
-def test_what_a_model_warns_of_does_not_show(replay, rng, adjacency):
-    check_a_talking_model(replay, adjacency, rng)

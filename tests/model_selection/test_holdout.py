@@ -201,19 +201,15 @@ def test_other_refusals():
         dp_train_test_split(np.zeros((5, 2)), groups=[0, 0, 1, 1, 1], test_size=3)
 
 
-def check_parts(data):
+def test_parts(regression):
     """No row is in both parts, every row in one, and only these very arrays are known."""
-    X, y = data
+    X, y = regression
     numbers = np.arange(len(y))
     first, second, n_first, n_second = dp_train_test_split(X, numbers)
     assert len(np.intersect1d(n_first, n_second)) == 0, "the parts overlap"
     assert len(n_first) + len(n_second) == len(y)
     model = FIT().fit(first, y[n_first])
     assert total(model, FIT().fit(second, y[n_second])) > 1.2, "y is of no part"
-
-
-def test_parts(regression):
-    check_parts(regression)
 
 
 def test_a_second_use_of_a_part_warns_unless_a_budget_counts_it(rng):

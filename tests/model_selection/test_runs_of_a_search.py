@@ -50,11 +50,11 @@ def after_runs(monkeypatch, data, script):
     return pickle.dumps(vars(found))
 
 
-def check_losers_leave_nothing(monkeypatch, data):
-    won = after_runs(monkeypatch, data, [(0.9, 1.0)])
+def test_losers_leave_nothing(monkeypatch, regression):
+    won = after_runs(monkeypatch, regression, [(0.9, 1.0)])
     for losers in ([(0.1, 0.1)], [(0.8, 10.0), (-math.inf, 0.1)], [(0.89, 1.0)] * 40):
-        assert after_runs(monkeypatch, data, [(0.9, 1.0), *losers]) == won
-        assert after_runs(monkeypatch, data, [*losers, (0.9, 1.0)]) == won
+        assert after_runs(monkeypatch, regression, [(0.9, 1.0), *losers]) == won
+        assert after_runs(monkeypatch, regression, [*losers, (0.9, 1.0)]) == won
 
 
 def check_runs_keep_to_their_price(monkeypatch, data, **beside):
@@ -92,10 +92,6 @@ def check_runs_keep_to_their_price(monkeypatch, data, **beside):
         for other in rows["score"]:
             assert not np.isin(one, other).any(), "parts overlap"
             assert len(one) + len(other) == len(y)
-
-
-def test_losers_leave_nothing(regression, monkeypatch):
-    check_losers_leave_nothing(monkeypatch, regression)
 
 
 @pytest.mark.parametrize("nested", [False, True])

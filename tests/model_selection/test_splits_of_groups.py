@@ -12,7 +12,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from composition import DELTA, together
-from mutant_splits import split_by_rows
 from skdp._fitting import parts
 from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
@@ -68,7 +67,7 @@ def test_a_group_is_on_one_side_and_pays_the_maximum(panel):
     assert "These groups are part 2 of 2" in str(scores.privacy_.assumptions)
 
 
-def check_parts(panel):
+def test_parts_count_for_their_own_unit_and_labels(panel):
     """What is fitted with other labels, or none, or on rows of both sides, is on all rows."""
     X, y, groups = panel
     X_train, X_test, y_train, y_test, train, test = dp_train_test_split(X, y, groups=groups)
@@ -86,23 +85,6 @@ def check_parts(panel):
     with parts.fits_on_part(part, "group"):
         assert parts.part_of(X_train * 2, unit="group") == part
         assert parts.part_of(X_train * 2) == ()
-
-
-def test_parts_count_for_their_own_unit_and_labels(panel):
-    check_parts(panel)
-
-
-def mutant_units_are_not_told_apart(monkeypatch):
-    monkeypatch.setattr(parts, "_of_unit", lambda part, own, unit: part)
-
-
-def mutant_labels_have_no_say(monkeypatch):
-    part_of = parts.part_of
-    monkeypatch.setattr(parts, "part_of", lambda *arrays, unit: part_of(*arrays[:3], unit=unit))
-
-
-OF_SPLITS = [value for name, value in list(globals().items()) if name.startswith("mutant_")]
-OF_SPLITS.append(split_by_rows)
 
 
 @pytest.mark.parametrize("routing", [False, True])

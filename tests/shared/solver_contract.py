@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import re
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from sklearn.base import clone
 
 import skdp
 from skdp._oracle import Public, SolverStage, make_plan
-from skdp.accounting import Adjacency, Composed, price
+from skdp.accounting import Composed, price
 from skdp.objective import ElasticNet, L1Ball, Logistic, Multinomial, Problem, SquaredError
 
 PROBLEMS = {
@@ -59,43 +57,10 @@ def check_the_plan_costs_the_budget(solver, problem, adjacency, epsilons=EPSILON
         assert 0.999 * epsilon <= spent <= epsilon, epsilon
 
 
-def check_the_plan_follows_from_public_facts(solver, problem, adjacency):
-    first, second = (planned(clone(solver), problem, adjacency) for _ in range(2))
-    assert first[2] == second[2]
-    assert str(first[1].get_params()) == str(second[1].get_params())
-    assert "auto" not in map(str, first[1].get_params().values())
-
-
-def check_defaults_at_the_edges(solver, problem, facts):
-    """Under the relation that asks for the larger noise."""
-    adjacency = Adjacency.REPLACE_ONE
-    if solver.max_columns is not None and facts.get("n_features", 0) > solver.max_columns:
-        with pytest.raises(ValueError, match=f"at most {solver.max_columns}"):
-            planned(solver, problem, adjacency, **facts)
-    else:
-        _, resolved, plan = planned(solver, problem, adjacency, **facts)
-        numbers = [value for value in resolved.get_params().values() if isinstance(value, float)]
-        assert all(0 <= value < math.inf for value in numbers)
-        assert plan.entries
-
-
-def check_other_problems_are_refused(solver, problem):
-    needed = sorted(solver.needs - PROBLEMS[problem].provides)
-    with pytest.raises(ValueError, match=rf"solver '{re.escape(solver.name)}' needs {needed[0]}"):
-        solver.check(PROBLEMS[problem])
-
-
 def check_a_scikit_learn_object_with_a_purpose(solver):
     assert clone(solver).get_params() == solver.get_params()
     assert skdp.solvers.available()[solver.name].endswith(solver.purpose)
     assert 20 <= len(solver.purpose) <= 100
-
-
-def check_every_hyperparameter_is_documented(solver):
-    text = inspect.cleandoc(type(solver).__doc__)
-    parameters = text.split("\nParameters\n----------\n")[1].split("\n\n")[0]
-    found = re.findall(r"^(\w+(?:, \w+)*) : ", parameters, flags=re.MULTILINE)
-    assert sorted(", ".join(found).split(", ")) == sorted(solver.get_params())
 
 
 # Hyperparameters that reach the minimum of a small problem without noise.

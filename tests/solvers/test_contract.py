@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+import re
+
 import pytest
 from sklearn.base import clone
 
@@ -43,17 +47,34 @@ def test_the_plan_costs_the_budget(name, problem, adjacency):
 
 @related
 def test_the_plan_follows_from_public_facts(name, problem, adjacency):
-    contract.check_the_plan_follows_from_public_facts(get_solver(name), problem, adjacency)
+    solver = get_solver(name)
+    first, second = (contract.planned(clone(solver), problem, adjacency) for _ in range(2))
+    assert first[2] == second[2]
+    assert str(first[1].get_params()) == str(second[1].get_params())
+    assert "auto" not in map(str, first[1].get_params().values())
 
 
 @pytest.mark.parametrize(("name", "problem", "facts"), EDGES, ids=str)
 def test_defaults_hold_at_the_edges(name, problem, facts):
-    contract.check_defaults_at_the_edges(get_solver(name), problem, facts)
+    """Under the relation that asks for the larger noise."""
+    solver = get_solver(name)
+    adjacency = Adjacency.REPLACE_ONE
+    if solver.max_columns is not None and facts.get("n_features", 0) > solver.max_columns:
+        with pytest.raises(ValueError, match=f"at most {solver.max_columns}"):
+            contract.planned(solver, problem, adjacency, **facts)
+    else:
+        _, resolved, plan = contract.planned(solver, problem, adjacency, **facts)
+        numbers = [value for value in resolved.get_params().values() if isinstance(value, float)]
+        assert all(0 <= value < math.inf for value in numbers)
+        assert plan.entries
 
 
 @pytest.mark.parametrize(("name", "problem"), REFUSED)
 def test_problems_that_lack_something_are_refused(name, problem):
-    contract.check_other_problems_are_refused(get_solver(name), problem)
+    solver = get_solver(name)
+    needed = sorted(solver.needs - contract.PROBLEMS[problem].provides)
+    with pytest.raises(ValueError, match=rf"solver '{re.escape(solver.name)}' needs {needed[0]}"):
+        solver.check(contract.PROBLEMS[problem])
 
 
 @every_solver
@@ -63,7 +84,21 @@ def test_every_solver_is_a_scikit_learn_object_with_a_purpose(name):
 
 @every_solver
 def test_every_hyperparameter_is_documented(name):
-    contract.check_every_hyperparameter_is_documented(get_solver(name))
+    solver = get_solver(name)
+    text = inspect.cleandoc(type(solver).__doc__)
+    parameters = text.split("\nParameters\n----------\n")[1].split("\n\n")[0]
+    found = re.findall(r"^(\w+(?:, \w+)*) : ", parameters, flags=re.MULTILINE)
+    assert sorted(", ".join(found).split(", ")) == sorted(solver.get_params())
+
+
+@every_solver
+def test_values_that_no_hyperparameter_has_are_refused_by_name(name):
+    problem = next(kind for kind in contract.PROBLEMS if contract.takes(get_solver(name), kind))
+    for hyperparameter in get_solver(name).get_params():
+        for bad in (-1.5, "no such", math.nan, []):
+            solver = clone(get_solver(name)).set_params(**{hyperparameter: bad})
+            with pytest.raises(ValueError, match=rf"\b{hyperparameter}\b"):
+                contract.planned(solver, problem, Adjacency.REPLACE_ONE)
 
 
 @pytest.mark.parametrize(

@@ -432,7 +432,7 @@ def _with_shared_prior(likelihoods: AnyArray, near: Indices) -> tuple[AnyArray, 
     column leaves the column itself out, so that its own counts are not used twice. Likelihoods are
     those of the distributions with these numbers.
     """
-    groups = [*map(Groups.of, np.divmod(near, prior().shape[1]))]
+    groups = [*map(EqualColumns.of, np.divmod(near, prior().shape[1]))]
     known = [PRIOR_STRENGTH * prior().sum(axis=1), PRIOR_STRENGTH * prior().sum(axis=0)]
     values = likelihoods * prior().take(near)
     for _ in range(EM_ITERATIONS):
@@ -447,7 +447,7 @@ def _with_shared_prior(likelihoods: AnyArray, near: Indices) -> tuple[AnyArray, 
     return values, np.multiply.outer(*of_more)
 
 
-class Groups(NamedTuple):
+class EqualColumns(NamedTuple):
     """Columns of a matrix with the same number: the distinct ones, and where each starts."""
 
     numbers: Indices
@@ -502,6 +502,6 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 
 def median_bin(posterior: AnyArray, bins: Indices) -> Indices:
     """Posterior median of a bin that each distribution has."""
-    groups = Groups.of(bins)
+    groups = EqualColumns.of(bins)
     sums = np.cumsum(groups.sums(posterior), axis=1)
     return np.asarray(groups.distinct[np.argmax(sums >= 0.5, axis=1)])

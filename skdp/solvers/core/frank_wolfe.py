@@ -75,6 +75,7 @@ class FrankWolfe(Solver):
         if checks.is_auto(clip_norm):
             bound = problem.loss.residual_bound
             clip_norm = CLIP * (target_unit(public) if bound is None else bound / 2)
+        checks.positive(clip_norm=clip_norm)  # steps are counted by it
         return {"max_iter": self._steps(public, problem, clip_norm), "clip_norm": clip_norm}
 
     @staticmethod
@@ -98,7 +99,6 @@ class FrankWolfe(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.count(max_iter=self.max_iter)
-        checks.positive(clip_norm=self.clip_norm)
 
     def solve(self, oracle: Oracle) -> Solution:
         radius, point = _radius(oracle.problem), np.zeros(oracle.public.shape)

@@ -72,47 +72,6 @@ def test_the_contract_of_a_sum(monkeypatch, loss, n_outputs, form):
     assert used[-1] is not None
 
 
-def forget_to_clip(monkeypatch):
-    original = loops.Facts
-    forget = lambda targets, weights, shrink, norms, clip_norm, *more: original(  # noqa: E731
-        targets, weights, shrink, loops.readable(np.full(len(norms), 1e9)), 1.0, *more
-    )
-    monkeypatch.setattr(loops, "Facts", forget)
-
-
-def forget_the_bound_on_rows(monkeypatch):
-    original = loops.Facts
-    forget = lambda targets, weights, shrink, *more: original(  # noqa: E731
-        targets, weights, loops.readable(np.empty(0)), *more
-    )
-    monkeypatch.setattr(loops, "Facts", forget)
-
-
-def forget_weights(monkeypatch):
-    original = loops.Facts
-    forget = lambda targets, weights, *more: original(  # noqa: E731
-        targets, loops.readable(np.empty(0)), *more
-    )
-    monkeypatch.setattr(loops, "Facts", forget)
-
-
-def forget_the_constant(monkeypatch):
-    original = loops.add_dense
-    monkeypatch.setattr(
-        loops, "add_dense", lambda X, k, f, coef, o, t: original(X, k, f, coef, 0 * o, t)
-    )
-
-
-@pytest.mark.parametrize(
-    "bug", [forget_to_clip, forget_the_bound_on_rows, forget_weights, forget_the_constant]
-)
-@pytest.mark.parametrize(("loss", "n_outputs"), [(SquaredError(), 1), (Multinomial(3), 3)])
-def test_seeded_bugs_break_the_contract(monkeypatch, loss, n_outputs, bug):
-    bug(monkeypatch)
-    with pytest.raises((AssertionError, RuntimeWarning)):
-        test_the_contract_of_a_sum(monkeypatch, loss, n_outputs, "dense")
-
-
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(rng, n_outputs):
     n_rows = 100_000

@@ -22,32 +22,9 @@ from skdp.solvers.core import whitened
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
 WITH_SHARE = Oracle.with_share
-CLASSIFIERS = ("whitened",)
-REGRESSORS = ("boosted_ssp", "whitened")
 
 
-@pytest.mark.parametrize("solver", CLASSIFIERS)
-def test_logistic_minimum_without_noise(solver, classification):
-    X, y = classification
-    model = skdp.DPLogisticRegression(C=0.1, epsilon=math.inf, solver=solver, scaling="none").fit(
-        X, y
-    )
-    twin = LogisticRegression(C=0.1, tol=1e-10, max_iter=1000).fit(X, y)
-    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-5)
-    np.testing.assert_allclose(model.intercept_, twin.intercept_, atol=1e-5)
-
-
-def test_multinomial_minimum_without_noise(classification):
-    X, _ = classification
-    y = np.digitize(X[:, 0] + X[:, 1], [-0.7, 0.7])
-    model = skdp.DPLogisticRegression(
-        C=0.1, epsilon=math.inf, solver="whitened", scaling="none"
-    ).fit(X, y)
-    twin = LogisticRegression(C=0.1, tol=1e-10, max_iter=1000).fit(X, y)
-    np.testing.assert_allclose(model.predict_proba(X), twin.predict_proba(X), atol=1e-4)
-
-
-@pytest.mark.parametrize("solver", REGRESSORS)
+@pytest.mark.parametrize("solver", ["boosted_ssp", "whitened"])
 def test_several_targets_are_several_problems(solver, regression):
     X, y = regression
     both = np.column_stack([y, X[:, 0] - y])
@@ -55,14 +32,13 @@ def test_several_targets_are_several_problems(solver, regression):
     np.testing.assert_allclose(model.coef_, Ridge(3.0).fit(X, both).coef_, atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", CLASSIFIERS)
-def test_classifiers_come_near_the_twin(solver, rng):
+def test_classifiers_come_near_the_twin(rng):
     X = rng.standard_normal((8000, 6))
     y = (X[:, 0] - X[:, 1] + rng.logistic(size=8000) > 0).astype(int)
     model = skdp.DPLogisticRegression(
         classes=[0, 1],
         epsilon=1.0,
-        solver=solver,
+        solver="whitened",
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         scaling="none",
     ).fit(X, y)
@@ -87,17 +63,9 @@ def test_constraints_and_kinks_are_refused(solver, regression):
         get_solver(solver).check(Problem(SquaredError(), ElasticNet(0.1, 1.0)))
 
 
-@pytest.mark.parametrize(
-    ("solver", "parameters", "match"),
-    [
-        ("whitened", {"max_iter": 0}, "max_iter"),
-        ("boosted_ssp", {"rounds": -1}, "rounds"),
-        ("boosted_ssp", {"rounds": 40}, "leave nothing"),
-    ],
-)
-def test_hyperparameters_out_of_range(solver, parameters, match, regression):
-    with pytest.raises(ValueError, match=match):
-        skdp.DPRidge(solver=get_solver(solver, **parameters)).fit(*regression)
+def test_rounds_that_leave_nothing_are_refused(regression):
+    with pytest.raises(ValueError, match="leave nothing"):
+        skdp.DPRidge(solver=get_solver("boosted_ssp", rounds=40)).fit(*regression)
 
 
 # ------------------------------------------------------------------ what "auto" stands for

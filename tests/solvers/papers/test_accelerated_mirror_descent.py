@@ -146,24 +146,6 @@ def test_noise_in_many_columns_hurts_little(rng):
     assert errors[1] < 5 * errors[0] + 0.2
 
 
-def test_needs_are_named():
-    with pytest.raises(ValueError, match="vertices"):
-        skdp.DPRidge(solver="accelerated_mirror_descent").plan(100, 5)
-    with pytest.raises(ValueError, match="smooth_penalty"):
-        skdp.DPLogisticRegression(
-            solver="accelerated_mirror_descent", constraint=L1Ball(), l1_ratio=0.5
-        ).plan(100, 5)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"curvature": 0.0}, {"curvature": "big"}, {"max_iter": 0}, {"clip_norm": -1.0}]
-)
-def test_wrong_parameters_are_refused(wrong):
-    model = skdp.DPRidge(solver=AcceleratedMirrorDescent(**wrong), constraint=L1Ball())
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        model.plan(100, 5)
-
-
 def test_noise_is_matched_to_the_steps():
     solver = AcceleratedMirrorDescent(max_iter=30, curvature=1.0, noise_schedule="auto")
     public = Public(100, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)

@@ -91,20 +91,6 @@ def test_the_filter_refuses_a_solver_that_overspends(monkeypatch, regression):
         model.fit(*regression)
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"momentum": 1.0}, "momentum must be 'auto' or a number in"),
-        ({"momentum": "fast"}, "momentum must be"),
-        ({"max_iter": 0}, "max_iter must be"),
-    ],
-    ids=str,
-)
-def test_bad_hyperparameters_are_refused(bad, message):
-    with pytest.raises(ValueError, match=message):
-        ResidualBudget(**bad).resolve(facts(), PROBLEM)
-
-
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regression, adjacency):
     """And a mutant, whose noise follows the rows, is caught."""

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import skdp
 from skdp._oracle import Public, SolverStage, make_plan
-from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost
+from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled
 from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Logistic, Problem, Simplex
 from skdp.solvers import SVRG, SVRGPlusPlus, get_solver
 from skdp.solvers.papers.wang_2017 import SNAPSHOT_SHARE
@@ -166,32 +166,6 @@ def test_shares_of_the_budget():
             noise = getattr(event, "event", event).noise_multiplier * scale
             told[entry.kind] += count * (rate / noise) ** 2
     assert told["gradient"] / sum(told.values()) == pytest.approx(SNAPSHOT_SHARE)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"max_iter": 0},
-        {"inner_steps": 1.5},
-        {"batch_size": 0},
-        {"sampling": "none"},
-        {"learning_rate": -1.0},
-        {"learning_rate": "bbb"},
-        {"clip_norm": 0.0},
-    ],
-    ids=str,
-)
-def test_wrong_parameters_are_refused(wrong):
-    model = skdp.DPLogisticRegression(solver=SVRG(**wrong))
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        model.plan(1000, 5)
-
-
-def test_a_request_that_no_noise_can_meet_says_why():
-    """Fixed-size samples have a theorem under replace-one only."""
-    solver = SVRG(batch_size=10, sampling="fixed_size")
-    with pytest.raises(UnknownCost, match="zero_out"):
-        skdp.DPLogisticRegression(solver=solver).plan(1000, 5)
 
 
 @NO_NOISE
