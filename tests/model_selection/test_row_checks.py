@@ -62,7 +62,9 @@ def test_encoders_with_declared_categories(frame):
     X, y = frame
     X["kind"] = np.where(X["b"] > 0, "u", "v")
     encoder = OneHotEncoder(categories=[["u", "v"]])
-    columns = make_column_transformer((encoder, ["kind"]), remainder="passthrough")
+    columns = make_column_transformer(
+        (encoder, ["kind"]), remainder="passthrough", sparse_threshold=0
+    )
     pipeline = make_pipeline(columns, skdp.DPRidge())
     assert search(pipeline).fit(X, y).best_score_ > 0.5
     assert dp_cross_validate(pipeline, X, y, epsilon=20.0, delta=1e-6, privacy=SEEDED)
