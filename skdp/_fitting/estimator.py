@@ -356,12 +356,11 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
     source = model._terms.noise_source
     resampled = surroundings.resampling_around()
     assumptions = *resampled, *model._assumptions(prepared), *data.assumptions
-    cost = plan.cost(public, assumptions, source)
-    statement = cost.statement()
+    statement = replace(plan.cost(public, assumptions, source), part=data.part).statement()
     parts.require_charged_unit(model._who, public.unit)
     n_passes = sum(record.count for record in statement.releases)
     compiled.prepare(n_passes * public.n_rows * public.n_parameters * public.n_outputs)
-    return Fit(data, prepared, replace(cost, part=data.part).statement())
+    return Fit(data, prepared, statement)
 
 
 def charge_fit(

@@ -146,10 +146,9 @@ def or_numpy(by_loops: Function) -> Function:
     def tried(*arguments: Any, **options: Any) -> Any:
         if not is_active():
             return None
-        errors = importlib.import_module("numba.core.errors")
         try:
             return by_loops(*arguments, **options)
-        except errors.NumbaError:
+        except importlib.import_module("numba.core.errors").NumbaError:
             return None
 
     return typing.cast(Function, tried)

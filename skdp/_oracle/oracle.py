@@ -510,11 +510,11 @@ class Oracle:
         release = NoisyStatistic(statistic, mechanism_by_name(mechanism, 1.0), sampler)
         if release.is_public(self._context):
             return self.request(release), 0.0
-        event = release.mechanism.event(release.contribution(self._context).spread)
+        unit = release.mechanism.event(release.contribution(self._context).spread)
         # In units of the noise on a gradient, which is what solvers and filters count in.
-        sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor
+        sensitivity = unit.sensitivity(self.public.adjacency) / self.public.sensitivity_factor
         noise = sensitivity / (math.sqrt(share) if mechanism == "gaussian" else share)
-        release = replace(release, mechanism=mechanism_by_name(mechanism, noise))
+        release = NoisyStatistic(statistic, mechanism_by_name(mechanism, noise), sampler)
         return self.request(release), release.std(self._context)
 
     @property

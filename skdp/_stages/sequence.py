@@ -1,5 +1,6 @@
 """The sequence of stages of a fit: which there are, which of them apply, and their shares."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -70,7 +71,7 @@ class Prepared:
     solver: Solver | None = None
     notes: tuple[str, ...] = ()
 
-    @property
+    @functools.cached_property
     def public_after(self) -> Public:
         """Public facts about the records that the solver answers for."""
         return public_after(self.stages, self.public)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import field, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import without_types
@@ -354,7 +355,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         for stage in prepared.stages:
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
-        self.solver_ = clone(prepared.solver)
+        self.solver_ = deepcopy(prepared.solver)
         self.offset_fitted_ = public.has_offset
         self.privacy_ = fit.statement
         fit.data.keep_columns(self)
@@ -650,7 +651,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         return "none" if isinstance(self.scaling, column_bounds.RowNorm) else "auto"
 
     def _check_parameters(self) -> None:
-        parameters.check_parameters(self.get_params(deep=False))
+        parameters.check_parameters(vars(self))
         column_bounds.check_scaling(self.scaling)
         standardises = column_bounds.declared_bounds(self.scaling) is not None
         standardises |= self._scaling_word == "private"

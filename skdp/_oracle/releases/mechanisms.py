@@ -3,7 +3,6 @@
 That release is behind nearly every algorithm.
 """
 
-import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -55,8 +54,6 @@ class Mechanism(ABC):
         """Return the standard deviation of the noise on each coordinate."""
         return self.std_of_unit * self.scale_of_noise(contribution, scale)
 
-    # Asked for several times in every step of a fit.
-    @functools.lru_cache(maxsize=256)  # noqa: B019  mechanisms are two numbers each
     def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
         """Return the scale of the noise on each coordinate: b for Laplace noise, else the std."""
         self.require_norm(contribution)
@@ -261,12 +258,12 @@ class NoisyStatistic(Release):
         Contribution
         """
         # Requested by event, std and answer in turn: remembered for the context at hand.
-        known = self.__dict__.get("_known")
-        if known is None or known[0] is not context:
-            n_rows = self.sampler.max_rows(context.public)
-            known = context, self.statistic.contribution(context, n_rows)
-            object.__setattr__(self, "_known", known)
-        contribution: Contribution = known[1]
+        n_rows = self.sampler.max_rows(context.public)
+        known = vars(self.statistic).get("_known")
+        if known is None or known[0] is not context or known[1] != n_rows:
+            known = context, n_rows, self.statistic.contribution(context, n_rows)
+            object.__setattr__(self.statistic, "_known", known)
+        contribution: Contribution = known[2]
         return contribution
 
     def event(self, context: PublicContext) -> Event:

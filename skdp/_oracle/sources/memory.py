@@ -311,7 +311,8 @@ def row_threads(most_parts: int = MOST_THREADS) -> Iterator[Map]:
     n_threads = min(n_threads, most_parts, MOST_THREADS)
     with blas.limit(limits=1):
         if n_threads == 1:
-            yield lambda function, *parts: map(np.errstate(all="ignore")(function), *parts)
+            with np.errstate(all="ignore"):
+                yield map
             return
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
