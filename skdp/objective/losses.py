@@ -1,5 +1,6 @@
 """Losses of a linear model, as functions of the margins ``X w``, one record at a time."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -225,7 +226,7 @@ class Loss(ABC):
         """The loss with residuals and weights reduced at large means, itself by default."""
         return self
 
-    @property
+    @functools.cached_property
     def kernel(self) -> ResidualKernel | None:
         """Formula of the residual in compiled loops. None if they have none."""
         formula = vars(type(self)).get("_kernel")  # not a parent's, which has another residual

@@ -17,7 +17,7 @@ from skdp.objective.losses import EXPONENTIAL, HINGE, LINEAR, SIGMOID, SOFTMAX, 
 # Entries of a tile: 8 KiB, so that it stays in the L1 cache, or 64 KiB if rows are too long.
 TILE_NUMBERS = 1 << 14
 SPARSE_TILE_ROWS = 1 << 8  # CSR rows usually contain a few dozen entries
-NONE = np.empty(0)  # for a vector that is missing
+NONE = np.frombuffer(b"")  # for a vector that is missing, read-only
 LARGEST = float(np.finfo(np.float64).max)
 
 # exp(x) = 2**k exp(r), |r| <= ln(2) / 2, and exp(r) by its series up to r**13, whose remainder is
@@ -463,9 +463,11 @@ def _add_to(total: Array, lost: Array, row: np.uint64, column: np.uint64, term: 
 def readable(values: AnyArray, dtype: Any = np.float64) -> AnyArray:
     """Return values as loops read them: C-contiguous, aligned, write-protected."""
     values = np.ascontiguousarray(values, dtype)
-    view = values.view() if values.flags.aligned else values.copy()
-    view.flags.writeable = False
-    return view
+    values = values if values.flags.aligned else values.copy()
+    if values.flags.writeable:
+        values = values.view()
+        values.flags.writeable = False
+    return values
 
 
 def entries_of(records: Records) -> Entries:
