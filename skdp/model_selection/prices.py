@@ -378,5 +378,5 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
         times[train, sizes.index(len(train))] += 1
     return [
         Membership({size: int(n) for size, n in zip(sizes, row, strict=True) if n})
-        for row in np.unique(times, axis=0)
+        for row in np.unique(times[times.any(axis=1)], axis=0)
     ]

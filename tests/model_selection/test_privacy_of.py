@@ -63,6 +63,11 @@ PRICES = {
         GridSearchCV(RIDGE(), [{"alpha": [0.1]}, {"max_iter": [1, 9]}], cv=2, refit=False),
         1.8137839562338451,
     ),
+    # The last rows are in no training.
+    "time series": (
+        GridSearchCV(RIDGE(), GRID, cv=TimeSeriesSplit(3), refit=False),
+        together(*6 * [0.1, 0.4]),
+    ),
     "several scores": (
         GridSearchCV(RIDGE(), GRID, cv=2, scoring=["r2", "neg_mean_squared_error"], refit="r2"),
         together(*2 * [0.1, 0.4], 0.4),
