@@ -176,7 +176,10 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
     bin_width = bins.ranges.width / bins.shares.shape[1]
     mean = offset + unit * (mean + (seen_mean - expected_mean) * bin_width)
-    size *= unit * seen_size / expected_size
+    # Next to a common value, the posterior resolves a size that is small in a bin. What lies in
+    # other bins adds to its square, as to that of the bins.
+    added = (seen_size**2 - expected_size**2) * bin_width**2
+    size = unit * np.sqrt(np.maximum(size**2 + added, (size * seen_size / expected_size) ** 2))
     if not centred:
         mean, size = np.zeros(n_columns), np.hypot(size, mean)
     low, high = mean + np.array([[-1.0], [1.0]]) * half_width * size

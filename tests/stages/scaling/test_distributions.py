@@ -183,6 +183,16 @@ def test_a_target_that_visibly_lies_beyond_its_range_is_read_there(rng):
     assert np.median(sizes) > 15.0
 
 
+@pytest.mark.parametrize("is_features", [False, True])
+@pytest.mark.parametrize("values", [(-80.0, 0.0, 80.0), (0.0, 80.0, 80.0)])
+def test_values_beside_narrow_common_ones_count_in_the_size(values, is_features, rng):
+    """The spread of common values in one bin was scaled instead: a sixteenth of the size."""
+    X = rng.choice(values, (N_ROWS, 30), p=(0.1, 0.8, 0.1) if min(values) else (0.8, 0.1, 0.1))
+    X += rng.standard_normal(X.shape)
+    found = read(X, -128.0, 128.0, 0.01, rng, is_features=is_features)
+    assert found.scale == pytest.approx(X.std(axis=0), rel=0.2)
+
+
 def test_indicators_have_the_size_of_indicators(rng):
     X = (rng.random((N_ROWS, 30)) < 0.05).astype(float)
     found = read(X, 0.0, 4.0, 0.1, rng)
