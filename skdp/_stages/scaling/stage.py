@@ -276,14 +276,7 @@ class ScalingStage(OptionalStage):
             return refinements.extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
         if centred:
             columns = refinements.keep_standardised(columns, magnitudes, self.is_final)
-        columns = refinements.pin_points(columns, every, magnitudes, centred)
-        if not self.is_final:
-            return columns
-        # Values beyond the bound on rows would shrink whole rows, not only their column.
-        reach = (counting.oracle.public.long_row or math.inf) * columns.scale
-        limits = columns.centre - reach, columns.centre + reach
-        low, high = np.clip([columns.low, columns.high], *limits)
-        return replace(columns, low=low, high=high)
+        return refinements.pin_points(columns, every, magnitudes, centred)
 
 
 def _in_units(columns: Columns, units: Array | float) -> Columns:
