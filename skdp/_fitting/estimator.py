@@ -178,10 +178,8 @@ class PrivateEstimator(BaseEstimator):
                 stated = with_earlier_fits(self, fit.data.given[:2], fit.statement)
                 # A fit without a solver makes no choices of its own.
                 rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
-                is_shown = getattr(self, "verbose", 0) and not parts.is_charged()
-                on_release = _printing(self._who) if is_shown else None
                 settled = prepared.plan, prepared.stages, public, prepared.problem
-                solution = run(*settled, source, drawn_from, rng, on_release)
+                solution = run(*settled, source, drawn_from, rng)
                 user_warnings.warn_unless_converged(self._who, solution, public)
                 source.finish()
         except MemoryError as error:  # a size follows from the private number of rows
@@ -436,18 +434,6 @@ def with_earlier_fits(
         total = cost.statement()
     user_warnings.warn_about_refit(model._who, text, total.epsilon)
     return replace(total, assumptions=(text, *total.assumptions))
-
-
-def _printing(who: str) -> Callable[[str], None]:
-    """Return a function that prints each kind of a release once."""
-    shown: set[str] = set()
-
-    def show(kind: str) -> None:
-        if kind not in shown:
-            print(f"[{who}] release: {kind}")
-        shown.add(kind)
-
-    return show
 
 
 # ---------------------------------------------------------------- plans, once for equal fits

@@ -22,8 +22,6 @@ from skdp._oracle.sources.stream import StreamSource
 from skdp.accounting import Event
 from skdp.objective import Problem
 
-# Called after each answer, with the kind of the release and the debts so far.
-ReleaseCallback = Callable[[str], None]
 Checkpoint = Callable[[Array, float], None]
 
 
@@ -58,7 +56,6 @@ class Oracle:
         rng: np.random.Generator,
         source: Source | None = None,
         noise_source: NoiseSource | None = None,
-        on_release: ReleaseCallback | None = None,
     ) -> None:
         self.public: Public = context.public
         self.problem: Problem = context.problem
@@ -68,7 +65,7 @@ class Oracle:
         self.scaling: Scaling | None = None
         self.checkpoint: Checkpoint = lambda point, spent: None
         self._context, self._ledger = context, ledger
-        self._source, self._noise_source, self._on_release = source, noise_source, on_release
+        self._source, self._noise_source = source, noise_source
         self._given = source  # before any scaling
         self._held: Source | None = None  # first records of a stream
         self._scale, self._noise_unit = context.scale, 1.0
@@ -127,10 +124,7 @@ class Oracle:
                 release.kind, self.public.event_on(event), context.scale, self.public.adjacency
             )
         with self._noise_source.answering():
-            answer = release.answer(self._source, context, self._noise_source)
-        if self._on_release is not None and not is_public:
-            self._on_release(release.kind)
-        return answer
+            return release.answer(self._source, context, self._noise_source)
 
     def _in_units_of_plan(self, event: Event) -> Event:
         """Return the event with its noise in units of the plan. Equal steps share one object."""

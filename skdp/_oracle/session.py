@@ -12,7 +12,7 @@ from skdp import accounting
 from skdp._numbers import Array
 from skdp._oracle.ledger import AdmitAll, Entry, FollowPlan, Guard, Ledger, PrivacyFilter
 from skdp._oracle.noise import NoiseSource
-from skdp._oracle.oracle import Oracle, ReleaseCallback
+from skdp._oracle.oracle import Oracle
 from skdp._oracle.public import Public
 from skdp._oracle.releases.base import PublicContext
 from skdp._oracle.sources.base import Source
@@ -385,7 +385,6 @@ def run(
     source: Source,
     noise_source: NoiseSource,
     rng: np.random.Generator,
-    on_release: ReleaseCallback | None = None,
 ) -> Solution:
     """Run stages on rows, guarded by their plan.
 
@@ -402,8 +401,6 @@ def run(
     noise_source : NoiseSource
     rng : numpy.random.Generator
         For choices of solvers that need not be secret.
-    on_release : callable or None, default=None
-        Called after each answer with the kind of the release, and not with the answer.
 
     Returns
     -------
@@ -417,7 +414,7 @@ def run(
         If the solver diverged: to nan or inf, or, without noise, to ever longer gradients.
     """
     context = PublicContext(public, problem, plan.calibration.scale)
-    oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source, on_release)
+    oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source)
     solution = Solution(oracle.start(), 0)
     # Divergence is checked below, no overflow warnings here.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -83,11 +83,3 @@ def test_total_privacy_of_two_fits_is_one_of_both(case):
     assert 1.0 < total.epsilon < 2.0
     assert sum(record.count for record in total.releases) == 10
     assert skdp.total_privacy(models[0], delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
-
-
-def test_kinds_of_releases_are_printed_once(capsys, regression):
-    skdp.DPRidge(solver="whitened", verbose=1).fit(*regression)
-    printed = capsys.readouterr().out.splitlines()
-    assert "[DPRidge] release: gram" in printed
-    assert printed[-1] == "[DPRidge] release: calibration"
-    assert len(set(printed)) == len(printed)

@@ -6,7 +6,7 @@ No division is stored: the part of any record is computed where its rows are.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,9 +14,6 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Indices, Mask
 from skdp._oracle.noise import NoiseSource
-
-NUMBERS_AT_ONCE = 1 << 20  # records, of 8 bytes each
-BUCKET_BITS = 16  # highest bits of a value, by which quantiles are found
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +64,11 @@ class PartOfPartitions:
         ``held`` are the numbers of records of the partitions. None for a single one.
         """
         key, n_records = draw_key(noise_source), sum(sizes)
-        cuts = _quantiles(key, n_records, np.cumsum(sizes)[:-1])
+        values = np.append(keyed_values(key, 0, n_records), np.uint64(2**64 - 1))
+        ranks = np.cumsum(sizes)[:-1]
+        values.partition(ranks)
         held = [n_records] if held is None else held
-        return [cls(key, cuts, (number,), starts, held) for number in range(len(sizes))]
+        return [cls(key, values[ranks], (number,), starts, held) for number in range(len(sizes))]
 
     def mask(self, index: int | None, n_records: int) -> Mask:
         """Return which records of a partition belong to it.
@@ -102,13 +101,8 @@ class PartOfPartitions:
 
     def counts(self) -> list[int]:
         """Return how many records of each partition belong to it."""
-        return [
-            sum(
-                int(np.count_nonzero(self._mask(start + first, n_records)))
-                for first, n_records in _chunks(size)
-            )
-            for start, size in zip(self.starts, self.sizes, strict=True)
-        ]
+        held = zip(self.starts, self.sizes, strict=True)
+        return [int(np.count_nonzero(self._mask(*one))) for one in held]
 
 
 def starts_of_partitions(sizes: Sequence[int], indices: Sequence[int | None]) -> list[int]:
@@ -158,36 +152,3 @@ def keyed_values(key: int, start: int, n_records: int) -> AnyArray:
     skipped = start % 4  # the generator makes four at a time
     generator = np.random.Philox(key=key, counter=start // 4)
     return np.asarray(generator.random_raw(n_records + skipped)[skipped:])
-
-
-def _chunks(n_records: int) -> Iterator[tuple[int, int]]:
-    """Yield the first of some records, and how many they are."""
-    for start in range(0, n_records, NUMBERS_AT_ONCE):
-        yield start, min(NUMBERS_AT_ONCE, n_records - start)
-
-
-def _in_chunks(key: int, n_records: int) -> Iterator[AnyArray]:
-    return (keyed_values(key, *chunk) for chunk in _chunks(n_records))
-
-
-def _quantiles(key: int, n_records: int, ranks: Indices) -> AnyArray:
-    """Return the values of these ranks, from 0 on, among those of all records."""
-    last = np.full(1, np.iinfo(np.uint64).max)
-    if n_records <= NUMBERS_AT_ONCE:
-        values = np.concatenate([keyed_values(key, 0, n_records), last])
-        return np.asarray(np.partition(values, ranks)[ranks])
-    shift, n_buckets = np.uint64(64 - BUCKET_BITS), 1 << BUCKET_BITS
-    counts = np.zeros(n_buckets, dtype=np.int64)
-    for values in _in_chunks(key, n_records):
-        counts += np.bincount((values >> shift).astype(np.int64), minlength=n_buckets)
-    through = np.cumsum(counts)
-    buckets = np.searchsorted(through, ranks, side="right")  # those that the ranks lie in
-    read = np.zeros(n_buckets + 1, dtype=bool)
-    read[buckets] = True
-    read = read[:-1]
-    chosen = [
-        values[read[(values >> shift).astype(np.int64)]] for values in _in_chunks(key, n_records)
-    ]
-    ordered = np.sort(np.concatenate([*chosen, last]))
-    skipped = np.append(0, np.cumsum(np.where(read, 0, counts)))  # values below that are not read
-    return np.asarray(ordered[np.minimum(ranks - skipped[buckets], len(ordered) - 1)])

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from skdp._oracle import noise_source
-from skdp._oracle.sources import keyed_split
 from skdp._oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
 
 
@@ -21,9 +20,7 @@ def parts(division, start, n_records):
 
 
 @pytest.mark.parametrize("sizes", [[1], [3, 0], [0, 3], [5, 5, 5], [1] * 40, [70_000, 1, 9_999]])
-@pytest.mark.parametrize("at_once", [7_000, 1 << 20])
-def test_parts_have_the_given_sizes(sizes, at_once, monkeypatch):
-    monkeypatch.setattr(keyed_split, "NUMBERS_AT_ONCE", at_once)
+def test_parts_have_the_given_sizes(sizes):
     split, n = PartOfPartitions.drawn(sizes, noise_source(3)), sum(sizes)
     numbers = parts(split, 0, n)
     assert np.bincount(numbers, minlength=len(sizes)).tolist() == sizes
