@@ -122,7 +122,7 @@ REFUSED = {
     "lazy frame": (fit(RIDGE, (LazyFrame(), TARGET)), "DPRidge", "LazyFrame", "X.collect()"),
     "partitions as y": (
         fit(RIDGE, (X, skdp.data.Chunks(X, TARGET))), "DPRidge", "y is a Chunks",
-        "in place of X, without y, fit(Chunks(X, y))",
+        "in place of X, without y",
     ),
     "missing": (
         fit(RIDGE, (with_cell(np.nan), TARGET)), "DPRidge", "missing", "DPTabularPreprocessor",

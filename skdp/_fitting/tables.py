@@ -76,26 +76,15 @@ MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 def refuse_lazy(X: Table, what: str = "X") -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
-    remedy = None
-    if isinstance(X, Partitions) and what != "X":
-        remedy = (
-            "which contains rows and targets: pass it in place of X, without y, fit(Chunks(X, y))"
+    is_lazy = callable(getattr(X, "collect", None)) and not hasattr(X, "__array__")  # LazyFrame
+    if is_lazy or isinstance(X, Partitions) or is_dask(X):
+        raise ValueError(
+            f"{what} is a {type(X).__name__}, whose rows are not in memory. Collect them, as by "
+            "X.collect(), or pass partitions in place of X, without y, to fit or "
+            "skdp.metrics.evaluate. Predict each partition where it is read, as by "
+            "X.map_partitions(model.predict) or X.map_blocks(model.predict, drop_axis=1, "
+            "dtype=float)."
         )
-    elif isinstance(X, Partitions):
-        remedy = (
-            "rows in partitions. Predict each partition's X where it is read, or score all by "
-            "skdp.metrics.evaluate"
-        )
-    elif is_dask(X):
-        remedy = (
-            "of dask, and this method takes rows in memory. Map its blocks: "
-            "X.map_partitions(model.predict) of a data frame, X.map_blocks(model.predict, "
-            "drop_axis=1, dtype=float) of an array"
-        )
-    elif callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):  # LazyFrame
-        remedy = "which holds no rows yet. Pass X.collect()"
-    if remedy is not None:
-        raise ValueError(f"{what} is a {type(X).__name__}, {remedy}.")
 
 
 def as_table(X: Table) -> Table:

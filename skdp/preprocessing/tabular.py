@@ -55,12 +55,11 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Columns that get a second column, which marks missing values. The choice must be public. In
         other columns missing values are filled and not marked. With the mark a linear model fits as
         well whatever number fills them.
-    drop : {"first"}, dict of column to label, or None, default=None
-        Reference levels, which get zeros and no column: the first label of each category, as in
-        `sklearn.preprocessing.OneHotEncoder`, or those of a dict. The columns of all labels add up
-        to 1, so that only the differences of their coefficients are determined. With a reference
-        level, each coefficient is the difference from it. Of two labels, the first is the reference
-        level by default.
+    drop : {"first"} or None, default=None
+        "first" makes the first label of each category a reference level, which gets zeros and no
+        column. The columns of all labels add up to 1, so that only the differences of their
+        coefficients are determined. With a reference level, each coefficient is the difference from
+        it. Of two labels, the first is always the reference level.
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR matrix, which needs little memory for many labels: a row
         has an entry for each label it has, and for each number that is not 0. All estimators of
@@ -96,38 +95,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     categories: Mapping[Hashable, Sequence[object]] | None = field(default=None, kw_only=False)
     fill_value: object | Mapping[Hashable, object] = None
     missing: str | Sequence[Hashable] = "all"
-    drop: str | Mapping[Hashable, object] | None = None
+    drop: str | None = None
     sparse_output: bool = False
     privacy = None
     _is_charged = False
-
-    @staticmethod
-    def template(X: MatrixLike) -> str:
-        """Return the call of this class for a table, with blanks for labels and fills.
-
-        Parameters
-        ----------
-        X : data frame, Arrow table or array of shape (n_samples, n_features)
-            Only its names and types are used.
-
-        Returns
-        -------
-        str
-        """
-        with refusing("DPTabularPreprocessor"):
-            uses = columns_by_use(tables.as_table(X))
-        labels = "".join(f"        {name!r}: [...],\n" for name in uses["category"])
-        filled, left_out = uses["number"] + uses["date"], uses["person"] + uses["none"]
-        fills = "".join(f"        {name!r}: ...,\n" for name in filled)
-        return (
-            "DPTabularPreprocessor(\n"
-            "    categories={  # all possible labels, from public knowledge\n"
-            f"{labels}    }},\n"
-            "    fill_value={  # a typical value, known without a look at the rows\n"
-            f"{fills}    }},\n"
-            f"    missing={filled!r},  # the columns in which values may be missing\n"
-            f"){f'  # leave out of X: {listed(left_out)}' if left_out else ''}"
-        )
 
     def fit(self, X: MatrixLike | Partitions, y: ArrayLike | None = None) -> Self:
         """Settle how each column is read.
@@ -366,10 +337,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     def _kept_labels(self, name: Hashable) -> list[object]:
         """Return the labels of a category that have a column: all but its reference level."""
         labels = list((self.categories or {})[name])
-        if isinstance(self.drop, Mapping) and name in self.drop:
-            return [label for label in labels if label != self.drop[name]]
-        has_reference = len(labels) == 2 or isinstance(self.drop, str)
-        return labels[1:] if has_reference else labels
+        return labels[1:] if len(labels) == 2 or self.drop else labels
 
     def _marks(self, name: Hashable) -> bool:
         return isinstance(self.missing, str) or name in self.missing  # "all", or a list
@@ -389,14 +357,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             wanted = "hold finite numbers, or dates (a missing category gets zeros everywhere)"
             require(f"{who}: fill_value", value, wanted, bool(is_finite))
         is_drop, missing = self.drop is None or _is_word(self.drop, "first"), self.missing
-        for name, one in self.drop.items() if isinstance(self.drop, Mapping) else ():
-            own = categories.get(name, ())
-            wanted = f"be a label in categories: {listed(own) or 'it has no such column'}"
-            require(f"{who}: drop[{name!r}]", one, wanted, one in own)
         is_missing = np.iterable(missing) and not isinstance(missing, str)
-        wanted = "be None, 'first' or a dict from columns of categories to one of their labels"
         for name, allowed, is_valid in (
-            ("drop", wanted, is_drop or isinstance(self.drop, Mapping)),
+            ("drop", "be None or 'first'", is_drop),
             ("sparse_output", "be True or False", isinstance(self.sparse_output, bool | np.bool_)),
             ("missing", "be 'all' or a list of columns", is_missing or _is_word(missing, "all")),
         ):

@@ -172,5 +172,5 @@ def test_a_search_is_scored_on_partitions_and_predicts_rows_in_memory():
         1.0, rel=1e-3
     )
     for method in (search.predict, search.score):
-        with pytest.raises(ValueError, match=r"^DPRidge: .*rows in partitions. Predict each"):
+        with pytest.raises(ValueError, match=r"^DPRidge: .*Predict each partition"):
             method(Held(X, Y), *([Y] if method == search.score else []))

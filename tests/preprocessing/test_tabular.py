@@ -229,8 +229,6 @@ def test_cells_of_dates_that_are_none_are_refused_and_not_quoted(cells):
     [
         (None, ["sex_m", "ward_a", "ward_b", "ward_c", "ward_missing"]),
         ("first", ["sex_m", "ward_b", "ward_c", "ward_missing"]),
-        ({"ward": "b"}, ["sex_m", "ward_a", "ward_c", "ward_missing"]),
-        ({"sex": "m"}, ["sex_f", "ward_a", "ward_b", "ward_c", "ward_missing"]),
     ],
 )
 def test_a_reference_level_has_no_column(drop, expected):
@@ -243,15 +241,8 @@ def test_a_reference_level_has_no_column(drop, expected):
     np.testing.assert_array_equal(table.transform(frame).T, [cells[name] for name in expected])
 
 
-@pytest.mark.parametrize(
-    ("drop", "said"),
-    [
-        *((drop, "drop must be None, 'first' or a dict") for drop in ("last", ["a"], True)),
-        ({"ward": "z"}, r"drop\['ward'\] must be a label in categories: 'a', 'b', 'c', got 'z'"),
-        ({"age": 1}, r"drop\['age'\] must .* no such column, got 1"),
-    ],
-)
-def test_another_reference_level_is_refused(drop, said):
+@pytest.mark.parametrize("drop", ["last", ["a"], True])
+def test_another_reference_level_is_refused(drop):
     table = skdp.DPTabularPreprocessor({"ward": ["a", "b", "c"]}, drop=drop)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match="drop must be None or 'first'"):
         table.fit(pd.DataFrame({"ward": ["a", "b"]}))
