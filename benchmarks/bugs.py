@@ -24,9 +24,9 @@ from skdp._oracle.exact_sampling import SystemWords
 from skdp._oracle.kernels import clipped_gradients as kernels
 from skdp._oracle.noise import SystemSource
 from skdp._oracle.releases import base as release_base
-from skdp._oracle.releases import gradients, mechanisms, samplers
-from skdp._oracle.sources.groups import Groups
+from skdp._oracle.releases import gradients, mechanisms
 from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Groups
 from skdp.accounting.events import Gaussian
 from skdp.linear_model import base, classification
 from skdp.model_selection import DPSearchCV
@@ -154,7 +154,7 @@ def no_grid(patch):
 
 @bug("mean over the batch that came out", batches)
 def batch_seen(patch):
-    original = samplers.Poisson.draw
+    original = mechanisms.Poisson.draw
 
     def draw(self, source, noise_source):
         rows = original(self, source, noise_source)
@@ -162,8 +162,10 @@ def batch_seen(patch):
         Oracle.seen = float(source_rows.mean())
         return rows
 
-    patch.setattr(samplers.Poisson, "draw", draw)
-    patch.setattr(samplers.Poisson, "divisor", lambda self, public: 20 + getattr(Oracle, "seen", 0))
+    patch.setattr(mechanisms.Poisson, "draw", draw)
+    patch.setattr(
+        mechanisms.Poisson, "divisor", lambda self, public: 20 + getattr(Oracle, "seen", 0)
+    )
 
 
 @bug("batches drawn at twice the rate that is charged", batches)
@@ -181,7 +183,7 @@ def rate_squared(patch):
     def event(self, inner, public):
         return original(self.rate**2, inner)
 
-    patch.setattr(samplers.Poisson, "event", event)
+    patch.setattr(mechanisms.Poisson, "event", event)
 
 
 def in_blocks(adjacency):
@@ -202,7 +204,7 @@ def partition_drawn_anew(patch):
 
 @bug("answers are not charged")
 def not_charged(patch):
-    from skdp._oracle.ledger import Ledger
+    from skdp._oracle.oracle import Ledger
 
     original = Ledger.charge
 
@@ -398,19 +400,19 @@ def noise_kept(patch):
 
 @bug("membership of secret batches kept", batches)
 def batches_kept(patch):
-    kept_from(patch, samplers.Poisson, "indices", "batches_")
+    kept_from(patch, mechanisms.Poisson, "indices", "batches_")
 
 
 @bug("sizes of secret batches kept", batches)
 def sizes_kept(patch):
-    kept_from(patch, samplers.Poisson, "indices", "sizes_", of=len)
+    kept_from(patch, mechanisms.Poisson, "indices", "sizes_", of=len)
 
 
 @bug("row 0 is in every Poisson batch", batches)
 def always_row_0(patch):
-    original = samplers.Poisson.indices
+    original = mechanisms.Poisson.indices
     patch.setattr(
-        samplers.Poisson, "indices", lambda self, *given: np.union1d([0], original(self, *given))
+        mechanisms.Poisson, "indices", lambda self, *given: np.union1d([0], original(self, *given))
     )
 
 

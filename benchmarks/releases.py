@@ -16,7 +16,6 @@ from skdp._oracle.releases import (
     mechanisms,
     moments,
     record_sums,
-    samplers,
     shuffled_pass,
 )
 from skdp.solvers import Solver
@@ -213,8 +212,8 @@ ACCOUNTING = "tests/accounting/test_mutants.py"
 OTHERS = {
     mechanisms.NoisyStatistic: MUTANTS,
     moments.Coordinates: "tests/oracle/releases/test_moments.py",
-    samplers.AllRows: MUTANTS,
-    samplers.Poisson: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
-    samplers.FixedSize: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
-    samplers.Cut: "tests/oracle/releases/test_cuts.py",
+    mechanisms.AllRows: MUTANTS,
+    mechanisms.Poisson: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
+    mechanisms.FixedSize: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
+    mechanisms.Cut: "tests/oracle/releases/test_cuts.py",
 }

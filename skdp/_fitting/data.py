@@ -19,10 +19,10 @@ from skdp._fitting.targets import Targets, checked_offset, checked_targets, chec
 from skdp._numbers import AnyArray, Array, Indices, Table, is_real
 from skdp._oracle import NoiseSource, Public
 from skdp._oracle.sources.base import IN_MEMORY, Source
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.keyed_split import PartOfPartitions
 from skdp._oracle.sources.memory import Map
 from skdp._oracle.sources.partitioned import Partitions
+from skdp._oracle.sources.records import Groups
 
 # Calls that predict one row of every group. Any further rows of a group have a call of their own.
 # With more, small groups are predicted over and over where one group is large. With fewer, more

@@ -14,9 +14,8 @@ from skdp._fitting.refusals import NO_LABELS, InputError, require_one_kind, with
 from skdp._fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
 from skdp._numbers import AnyArray, Array, Indices, Table
 from skdp._oracle import Public
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import Map, MemorySource
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import Groups, Records
 from skdp._oracle.sources.row_blocks import AnyRows, is_csr
 
 MISSING = (

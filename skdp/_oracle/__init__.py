@@ -1,8 +1,7 @@
 """The trust boundary: the only code that sees a row."""
 
-from skdp._oracle.ledger import BudgetError, PlanError
 from skdp._oracle.noise import NoiseSource, noise_source
-from skdp._oracle.oracle import Oracle
+from skdp._oracle.oracle import BudgetError, Oracle, PlanError
 from skdp._oracle.public import Public
 from skdp._oracle.releases.base import (
     NotAudited,
@@ -16,7 +15,17 @@ from skdp._oracle.releases.gradients import (
     smoothness,
 )
 from skdp._oracle.releases.histograms import BinCounts, MagnitudeCounts, TableCounts, WeightCounts
-from skdp._oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, NoisyStatistic
+from skdp._oracle.releases.mechanisms import (
+    AllRows,
+    Cut,
+    FixedSize,
+    GaussianNoise,
+    IndexSampler,
+    LaplaceNoise,
+    NoisyStatistic,
+    Poisson,
+    Sampler,
+)
 from skdp._oracle.releases.moments import (
     CappedHessian,
     Coordinates,
@@ -37,14 +46,6 @@ from skdp._oracle.releases.record_sums import (
     TailSum,
     UnitSum,
     WeightSums,
-)
-from skdp._oracle.releases.samplers import (
-    AllRows,
-    Cut,
-    FixedSize,
-    IndexSampler,
-    Poisson,
-    Sampler,
 )
 from skdp._oracle.releases.shuffled_pass import ShuffledPass
 from skdp._oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run

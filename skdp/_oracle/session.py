@@ -10,9 +10,8 @@ import numpy as np
 
 from skdp import accounting
 from skdp._numbers import Array
-from skdp._oracle.ledger import AdmitAll, Entry, FollowPlan, Guard, Ledger, PrivacyFilter
 from skdp._oracle.noise import NoiseSource
-from skdp._oracle.oracle import Oracle
+from skdp._oracle.oracle import AdmitAll, Entry, FollowPlan, Guard, Ledger, Oracle, PrivacyFilter
 from skdp._oracle.public import Public
 from skdp._oracle.releases.base import PublicContext
 from skdp._oracle.sources.base import Source

@@ -27,7 +27,7 @@ from skdp._oracle import (
     noise_source,
     run,
 )
-from skdp._oracle.ledger import FollowPlan, Ledger, PrivacyFilter
+from skdp._oracle.oracle import FollowPlan, Ledger, PrivacyFilter
 from skdp._oracle.releases.base import _AUDITED, Checked, _checks, audited
 from skdp._oracle.sources.base import STREAMED
 from skdp._oracle.sources.memory import MemorySource

@@ -10,7 +10,7 @@ import replays
 import skdp
 from replays import data_for, seeded
 from skdp._oracle import Oracle, Public, Solution, noise_source
-from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.oracle import AdmitAll, Ledger
 from skdp._oracle.releases.base import PublicContext
 from skdp._oracle.sources.memory import MemorySource
 from skdp._stages.calibration import (

@@ -13,8 +13,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp._oracle import compiled
 from skdp._oracle.kernels import loops
-from skdp._oracle.sources.groups import GroupBlock
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import GroupBlock, Records
 from skdp._oracle.sources.row_blocks import (
     LONGEST_BASE,
     UNIT_ROUNDOFF,

@@ -18,8 +18,13 @@ from skdp._oracle.noise import NoiseSource
 from skdp._oracle.public import Public
 from skdp._oracle.releases import base
 from skdp._oracle.releases.base import PublicContext
-from skdp._oracle.releases.mechanisms import Mechanism, NoisyStatistic, mechanism_by_name
-from skdp._oracle.releases.samplers import ALL_ROWS, Sampler
+from skdp._oracle.releases.mechanisms import (
+    ALL_ROWS,
+    Mechanism,
+    NoisyStatistic,
+    Sampler,
+    mechanism_by_name,
+)
 from skdp._oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp._oracle.sources.records import inverse_l1_norms, inverse_largest_entries
 from skdp.accounting import NoisyMaximum

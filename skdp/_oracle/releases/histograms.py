@@ -13,7 +13,7 @@ bin and the next one.
 Such a part lies in the convex hull of 0 and of parts as above, so all bounds hold for it.
 
 *Floating point.* Shares are whole numbers of a unit in which sums over n records are exact
-(`skdp._oracle.sources.groups.exact_bits`). The root of the number of columns is rounded, which
+(`skdp._oracle.sources.records.exact_bits`). The root of the number of columns is rounded, which
 is charged.
 
 *Groups.* The shares of the rows of a group are multiplied by the row's multiplier, so they add up
@@ -37,8 +37,7 @@ from skdp._oracle.kernels import loops
 from skdp._oracle.releases import base
 from skdp._oracle.releases.record_sums import FINEST
 from skdp._oracle.sources.base import RepeatableSource
-from skdp._oracle.sources.groups import exact_bits
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import Records, exact_bits
 from skdp._oracle.sources.row_blocks import UNIT_ROUNDOFF, AnyRows, block_rows, is_csr
 
 BLOCK_VALUES = 1 << 16  # values to look up at once

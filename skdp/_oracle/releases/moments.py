@@ -52,8 +52,7 @@ from skdp._oracle.releases import base
 from skdp._oracle.releases.base import PublicContext
 from skdp._oracle.releases.gradients import RowSum
 from skdp._oracle.sources.base import RepeatableSource
-from skdp._oracle.sources.groups import GroupBlock
-from skdp._oracle.sources.records import Records, quotient
+from skdp._oracle.sources.records import GroupBlock, Records, quotient
 from skdp._oracle.sources.row_blocks import UNIT_ROUNDOFF, growth_of_rounding
 from skdp.objective import (
     Logistic,

@@ -31,8 +31,7 @@ from skdp._oracle.releases import base, moments
 from skdp._oracle.releases.base import PublicContext
 from skdp._oracle.sources.base import RepeatableSource
 from skdp._oracle.sources.column_map import Weights
-from skdp._oracle.sources.groups import exact_bits
-from skdp._oracle.sources.records import Records, quotient, row_norms
+from skdp._oracle.sources.records import Records, exact_bits, quotient, row_norms
 from skdp._oracle.sources.row_blocks import is_csr
 from skdp.objective import Loss
 

@@ -31,8 +31,7 @@ from skdp._oracle.sources.base import (
 )
 from skdp._oracle.sources.column_map import ColumnMap, Columns, Scaling
 from skdp._oracle.sources.column_map import Map as Map
-from skdp._oracle.sources.groups import GroupBlock, Groups
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import GroupBlock, Groups, Records
 from skdp._oracle.sources.row_blocks import AnyRows, base_of, csr_slice, is_csr
 
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in

@@ -16,9 +16,8 @@ from skdp._numbers import AnyArray, Array, Indices, listed
 from skdp._oracle import compiled
 from skdp._oracle.sources import base
 from skdp._oracle.sources.column_map import Map, Scaling
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import MemorySource
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import Groups, Records
 from skdp._oracle.sources.row_blocks import part_rows
 
 # Called with what a partition holds: see `Partitions.run`.
@@ -175,7 +174,7 @@ class SumTask:
         X, targets, weights, codes = self.read(given.X, given.y, *beside)
         # A group adds here what it adds to a sum over all groups at once, so it keeps to the same
         # bound: the unit of its rows' shares follows from the number of all groups
-        # (`skdp._oracle.sources.groups.exact_bits`), and what a row adds only from the row.
+        # (`skdp._oracle.sources.records.exact_bits`), and what a row adds only from the row.
         groups = None if codes is None else Groups.of(codes, int(codes.max()) + 1, self.n_records)
         no_norms = Records(X, targets, weights, None, np.empty(0), self.constant)
         source = MemorySource(no_norms, groups=groups)

@@ -23,8 +23,8 @@ from skdp._oracle.releases.histograms import (
     logarithms,
     weight_of,
 )
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Groups
 from skdp.accounting import Adjacency
 from skdp.objective import Problem, SquaredError
 

@@ -18,9 +18,8 @@ from skdp._oracle import (
 )
 from skdp._oracle.releases import moments
 from skdp._oracle.releases.base import PublicContext
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import MemorySource
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import Groups, Records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import (
     ElasticNet,

@@ -15,7 +15,6 @@ from skdp._oracle.releases import (
     mechanisms,
     moments,
     record_sums,
-    samplers,
 )
 from skdp._oracle.releases.base import PublicContext, Release
 from skdp._oracle.sources.base import IN_MEMORY, REPEATABLE
@@ -105,7 +104,7 @@ def test_an_answer_is_public_in_these_cases_alone(name, loss):
     statistic, losses = TABLE[name]
     noise = mechanisms.GaussianNoise()
     answer = mechanisms.NoisyStatistic(statistic, noise)
-    of_a_batch = mechanisms.NoisyStatistic(statistic, noise, samplers.Poisson(0.5))
+    of_a_batch = mechanisms.NoisyStatistic(statistic, noise, mechanisms.Poisson(0.5))
     for situation in SITUATIONS:
         expected = loss in losses and situation == (True, False, False, False)
         about = context(loss, *situation)

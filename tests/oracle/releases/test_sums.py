@@ -14,9 +14,8 @@ from benchmarks.releases import STATISTICS
 from skdp._oracle import Public
 from skdp._oracle.releases import base, gradients, histograms, moments, record_sums
 from skdp._oracle.sources import row_blocks
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import MemorySource
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import Groups, Records
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 

@@ -18,9 +18,8 @@ from skdp._oracle.kernels.clipped_gradients import (
 from skdp._oracle.releases import histograms
 from skdp._oracle.sources import row_blocks
 from skdp._oracle.sources.column_map import Columns
-from skdp._oracle.sources.groups import GroupBlock, Groups
 from skdp._oracle.sources.memory import MemorySource
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import GroupBlock, Groups, Records
 from skdp.objective import Logistic, Multinomial, SquaredError
 
 CLIP = 0.5

@@ -12,8 +12,8 @@ from skdp._oracle.kernels import second_moments
 from skdp._oracle.noise import SystemSource
 from skdp._oracle.releases import histograms
 from skdp._oracle.sources import memory, records, row_blocks
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Groups
 from skdp.objective import Logistic
 
 N_ROWS, N_COLUMNS = 300, 5

@@ -22,13 +22,12 @@ from skdp._oracle.kernels.clipped_gradients import (
     clipped_means,
     gradient_rounding,
 )
-from skdp._oracle.ledger import AdmitAll, Ledger
 from skdp._oracle.noise import noise_source
+from skdp._oracle.oracle import AdmitAll, Ledger
 from skdp._oracle.releases import histograms, record_sums
 from skdp._oracle.sources import memory, records, row_blocks
-from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import MemorySource
-from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.records import Groups, Records
 from skdp._oracle.sources.row_blocks import LONGEST_BASE, growth_of_rounding, summation_depth
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError

@@ -11,8 +11,7 @@ import skdp
 from benchmarks.papers.theory import noise_effect
 from replays import differing
 from skdp._oracle import BudgetError, Public, Solution
-from skdp._oracle.ledger import Ledger, PrivacyFilter
-from skdp._oracle.oracle import Oracle
+from skdp._oracle.oracle import Ledger, Oracle, PrivacyFilter
 from skdp._oracle.releases.base import PublicContext
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import ElasticNet, Problem, SquaredError

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp._oracle import Oracle, Public
-from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.oracle import AdmitAll, Ledger
 from skdp._oracle.releases.base import NotAudited, PublicContext
 from skdp._oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp._oracle.sources.column_map import Columns, Scaling

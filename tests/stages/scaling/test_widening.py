@@ -22,7 +22,7 @@ from skdp._oracle import (
     Solution,
     noise_source,
 )
-from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.oracle import AdmitAll, Ledger
 from skdp._oracle.releases.base import PublicContext
 from skdp._oracle.releases.record_sums import TailSum
 from skdp._oracle.session import rehearse
