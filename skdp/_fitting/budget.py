@@ -13,6 +13,7 @@ import secrets
 import sqlite3
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -29,7 +30,9 @@ from skdp._fitting import assumptions, parts
 from skdp._fitting import ledger as ledgers
 from skdp._fitting.data import Data
 from skdp._fitting.ledger import Identity, PrivacyBudgetError
+from skdp._fitting.user_warnings import PrivacyWarning
 from skdp._numbers import AnyArray, Table, are_numbers, require
+from skdp._warnings import warn
 from skdp.accounting.cost import Cost, Part
 from skdp.accounting.interchange import from_plain, plain
 from skdp.accounting.pricing import check_budget
@@ -48,6 +51,12 @@ IN_PROCESS = (
     "released."
 )
 
+SELECTED_RECORDS = (
+    "PrivacyBudget: the fits in this block had different numbers of records, and no split by skdp "
+    "explains them. If the records were chosen by looking at them, as by OneVsOneClassifier, "
+    "RANSACRegressor, SelfTrainingClassifier, IterativeImputer and scikit-learn's searches, the "
+    "total does not hold. Use dp_train_test_split, dp_cross_validate or DPSearchCV instead."
+)
 RETURNED_TARGET = (
     "{}: a column of X, or the offset, equals the target of an earlier fit in its budget, as in "
     "RegressorChain and ClassifierChain, and adjacency='label' treats it as public. Use "
@@ -58,6 +67,11 @@ SHARED_ROWS = (
     "{}: some of these rows were fitted as another part of the people, and no person is in two "
     "parts of one budget. Fit on them outside of any part. It was refused, and nothing was "
     "released and nothing was charged."
+)
+CHANGING_WEIGHTS = (
+    "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
+    "The total holds only if each weight is random, as in BaggingClassifier, or follows from its "
+    "own record. The weights of AdaBoostClassifier follow from other records."
 )
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
@@ -289,6 +303,8 @@ class PrivacyBudget:
     def __exit__(self, *exception: object) -> None:
         with _lock:  # blocks of several threads need not close in order
             del _open[max(place for place, item in enumerate(_open) if item is self)]
+        if exception[:1] == (None,) and self in _histories:
+            _histories[self].warn()
 
     @contextmanager
     def part(self, name: str) -> Iterator[Self]:
@@ -535,6 +551,9 @@ class FitHistory:
     def __init__(self) -> None:
         self._targets: set[bytes] = set()  # keyed fingerprints
         self._lengths: set[int] = set()  # of these targets
+        self._n_records: set[tuple[Part, int]] = set()
+        self._last_weights: dict[Part, weakref.ref[object]] = {}
+        self._weights_change = False
         self._places: dict[Part, list[parts.Place]] = {}  # of the rows of each part of the people
 
     def shares_rows(self, part: Part, arrays: tuple[Table, ...]) -> bool:
@@ -570,16 +589,29 @@ class FitHistory:
 
     def add(self, data: Data, stated: accounting.PrivacyStatement) -> None:
         """Remember a fit that was charged."""
-        if stated.adjacency != accounting.LABEL:
-            return
-        coded = data.targets.values
-        coded = coded[:, :1] if data.has_offset and coded.ndim == 2 else coded
-        for target in filter(are_numbers, (np.asarray(data.y), coded)):
-            for column in target.reshape(len(target), -1).T:
-                # Columns of one value occur in many tables, and say nothing of single rows.
-                if (column != column[0]).any():
-                    self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
-                    self._lengths.add(len(column))
+        if stated.adjacency == accounting.LABEL:
+            coded = data.targets.values
+            coded = coded[:, :1] if data.has_offset and coded.ndim == 2 else coded
+            for target in filter(are_numbers, (np.asarray(data.y), coded)):
+                for column in target.reshape(len(target), -1).T:
+                    # Columns of one value occur in many tables, and say nothing of single rows.
+                    if (column != column[0]).any():
+                        self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
+                        self._lengths.add(len(column))
+        # A split explains what differs from part to part, not what differs within one.
+        self._n_records.add((data.part, data.n_records))
+        weights = data.given[2]
+        if isinstance(weights, np.ndarray):
+            known = self._last_weights.get(data.part)
+            self._weights_change |= known is not None and known() is not weights
+            self._last_weights[data.part] = weakref.ref(weights)
+
+    def warn(self) -> None:
+        """Warn if the inputs of the fits may result from an operation on rows between them."""
+        if len(self._n_records) > len({part for part, _ in self._n_records}):
+            warn(SELECTED_RECORDS, PrivacyWarning)
+        if self._weights_change:
+            warn(CHANGING_WEIGHTS, PrivacyWarning)
 
 
 def _is_named(part: Part) -> bool:

@@ -355,6 +355,8 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
     resampled = surroundings.resampling_around()
     assumptions = *resampled, *model._assumptions(prepared), *data.assumptions
     statement = replace(plan.cost(public, assumptions, source), part=data.part).statement()
+    if statement.releases and not public.grouped:
+        surroundings.refuse_groups_of_others(model._who)
     parts.require_charged_unit(model._who, public.unit)
     n_passes = sum(record.count for record in statement.releases)
     compiled.prepare(n_passes * public.n_rows * public.n_parameters * public.n_outputs)

@@ -21,7 +21,9 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
+from skdp._fitting.refusals import InputError
 from skdp._fitting.user_warnings import NotPrivateWarning, warn_about_score
+from skdp._numbers import listed
 from skdp._warnings import calls_around, warn
 
 RESAMPLES = (
@@ -38,11 +40,11 @@ PUBLIC_ONLY = frozenset({"LabelBinarizer", "LabelEncoder", "PolynomialFeatures"}
 # ---------------------------------------------------------------- calls around a fit
 
 
-def fits_around() -> Iterator[object]:
-    """Yield the estimators whose fits are around this one, innermost first."""
+def fits_around() -> Iterator[tuple[object, FrameType]]:
+    """Yield the estimators whose fits are around this one, innermost first, and their calls."""
     for frame in calls_around():
         if frame.f_code.co_varnames[:1] == ("self",) and "fit" in frame.f_code.co_name:
-            yield frame.f_locals["self"]
+            yield frame.f_locals["self"], frame
 
 
 def warn_about_calls(who: str, model: object, epsilon: float) -> None:
@@ -53,7 +55,7 @@ def warn_about_calls(who: str, model: object, epsilon: float) -> None:
         text = "scikit-learn scores this fit on other private rows"
         warn_about_score(who, epsilon, text)
     reading: dict[str, None] = {}
-    for pipeline in fits_around():
+    for pipeline, _ in fits_around():
         for _, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
             if any(part is model for part in everything_in(step)):
                 break
@@ -71,7 +73,7 @@ def warn_about_calls(who: str, model: object, epsilon: float) -> None:
 
 def resampling_around() -> tuple[str, ...]:
     """Say which estimator around a fit resamples its rows, () if none does."""
-    for meta in fits_around():
+    for meta, _ in fits_around():
         sampler = _resampler_in(meta)
         if sampler is not None:
             return (f"{type(meta).__name__} {RESAMPLES.format(sampler)}",)
@@ -104,6 +106,28 @@ def _scores_exactly(frame: FrameType) -> bool:
             if is_exact and type(one).__name__ != "_PassthroughScorer":
                 return True
     return False
+
+
+def refuse_groups_of_others(who: str) -> None:
+    """Raise ValueError for a fit by rows inside a pipeline in which another step got groups."""
+    for around, frame in fits_around():
+        given = frame.f_locals.get("params")
+        if not isinstance(given, dict):
+            continue
+        is_pipeline = hasattr(around, "steps")  # to a search they are for folds
+        named = [
+            name
+            for name, value in given.items()
+            if value is not None
+            and (name.endswith("__groups") or (name == "groups" and is_pipeline))
+        ]
+        if named:
+            raise InputError(
+                f"{who}: the pipeline passes {listed(named)}, and no groups to this step, which "
+                "would protect single rows. Pass them to each private step, as in fit(X, y, "
+                f"{who.lower()}__groups=groups, ...), or let DPHoldout(X, y, groups=groups)"
+                ".fit(pipeline) do it. This step released nothing. Steps before it are spent."
+            )
 
 
 # ---------------------------------------------------------------- parts that learn from rows
@@ -145,6 +169,8 @@ def reads_rows(step: BaseEstimator) -> bool:
         return False
     if isinstance(step, BaseEstimator) and not get_tags(step).requires_fit:
         return False
+    if type(step).__name__ == "SplineTransformer":  # learns nothing else than knots
+        return isinstance(step.knots, str)
     # These encoders learn nothing else than categories, if those were given, and count no rows.
     if type(step) not in (OneHotEncoder, OrdinalEncoder):
         return True
@@ -181,7 +207,7 @@ def learning_parts(thing: object, is_sparse: bool = False) -> Iterator[str]:
         or any(map(_is_private, everything_in(thing)))
     ):
         if isinstance(thing, ColumnTransformer):
-            reasons = _why_columns_read_rows(thing, is_sparse or _may_return_sparse(thing))
+            reasons = _why_columns_read_rows(thing, is_sparse)
             yield from (f"ColumnTransformer ({reason})" for reason in reasons)
         yield from learning_parts(list(thing.get_params(deep=False).values()), is_sparse)
     elif reads_rows(thing):
@@ -198,19 +224,29 @@ def _why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool) -> Itera
     selectors = [chosen for _, _, chosen in columns.transformers if callable(chosen)]
     if any(type(selector) is not make_column_selector for selector in selectors):
         yield "a function of the rows chooses columns. Name them, or use make_column_selector"
-    if columns.sparse_threshold != 0 and is_sparse:
+    parts = [*(part for _, part, _ in columns.transformers), columns.remainder]
+    varying = [part for part in parts if not _makes_one_entry_of_each_cell(part)]
+    if columns.sparse_threshold != 0 and (is_sparse or _may_return_sparse(varying)):
         yield "its output is dense or sparse by the number of zeros. Set sparse_threshold=0"
+
+
+def _makes_one_entry_of_each_cell(step: Any) -> bool:
+    """Whether it is an encoder that refuses unknown labels and drops none."""
+    return type(step) is OneHotEncoder and step.drop is None and step.handle_unknown == "error"
 
 
 def _may_return_sparse(step: object) -> bool:
     """Whether a step, or a part of it, may return sparse rows for dense rows."""
-    return any(getattr(part, "sparse_output", _is_unknown(part)) for part in everything_in(step))
+    return any(
+        part.sparse_output if hasattr(part, "sparse_output") else _is_unknown(part)
+        for part in everything_in(step)
+    )
 
 
 def _is_unknown(step: Any) -> bool:
     """Whether it is a transformer of unknown output. A step that reads rows is named itself."""
     if type(step) is FunctionTransformer:
         return step.func is not None and not isinstance(step.func, np.ufunc)
-    known = OrdinalEncoder, PolynomialFeatures, Pipeline, FeatureUnion, ColumnTransformer
-    is_known = isinstance(step, (*known, FrozenEstimator)) or _is_private(step)
+    dense = OrdinalEncoder, PolynomialFeatures, Pipeline, FeatureUnion, ColumnTransformer
+    is_known = isinstance(step, (*dense, FrozenEstimator)) or _is_private(step)
     return hasattr(step, "transform") and not is_known and not reads_rows(step)

@@ -1,4 +1,4 @@
-"""Estimators around a fit that resample its rows, or score it without noise."""
+"""Estimators around a fit that resample its rows, score it without noise, or leave out groups."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -16,6 +17,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     cross_val_score,
     cross_validate,
     learning_curve,
@@ -187,3 +189,46 @@ def test_exact_scores_of_scikit_learn_are_warned_of(name):
     for scoring in ("accuracy", make_scorer(accuracy_score)):
         with pytest.warns(skdp.ExactScoreWarning, match="scores this fit on other private rows"):
             EXACT[name](scoring)
+
+
+SCALED = make_pipeline(skdp.DPStandardScaler(), MODEL)
+WITH_GROUPS = {
+    "the model": (SCALED, {"dplogisticregression__groups": GROUPS}, "DPStandardScaler"),
+    "the scaler": (SCALED, {"dpstandardscaler__groups": GROUPS}, "DPLogisticRegression"),
+    "an inner step": (
+        make_pipeline(skdp.DPStandardScaler(), make_pipeline(skdp.DPStandardScaler(), MODEL)),
+        {"pipeline__dplogisticregression__groups": GROUPS},
+        "DPStandardScaler",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("name", WITH_GROUPS)
+def test_groups_for_one_private_step_of_a_pipeline_are_refused(name):
+    pipeline, given, who = WITH_GROUPS[name]
+    with pytest.raises(ValueError, match=f"{who}: the pipeline passes .*no groups to this step"):
+        clone(pipeline).fit(X, Y, **given)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_a_refusal_of_groups_spends_nothing_at_the_first_step():
+    with skdp.PrivacyBudget(9.0, DELTA) as budget, pytest.raises(ValueError, match="passes"):
+        clone(SCALED).fit(X, Y, dplogisticregression__groups=GROUPS)
+    assert budget.n_fits == 0
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_groups_that_routing_keeps_from_a_private_step_are_refused():
+    with config_context(enable_metadata_routing=True):
+        scaler, model = skdp.DPStandardScaler(), clone(MODEL).set_fit_request(groups=True)
+        pipeline = make_pipeline(scaler.set_fit_request(groups=False), model)
+        with pytest.raises(ValueError, match="DPStandardScaler: the pipeline passes 'groups'"):
+            pipeline.fit(X, Y, groups=GROUPS)
+        pipeline[0].set_fit_request(groups=True)
+        assert pipeline.fit(X, Y, groups=GROUPS)[0].privacy_.unit == "group"
+        by_rows = make_pipeline(skdp.DPStandardScaler(), clone(MODEL))
+        for step in by_rows:
+            step.set_fit_request(groups=False)
+        search = GridSearchCV(by_rows, {}, cv=GroupKFold(2), error_score="raise")
+        assert search.fit(X, Y, groups=GROUPS).best_estimator_[-1].privacy_.unit == "row"
