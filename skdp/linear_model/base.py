@@ -226,15 +226,14 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     ) -> Self:
         """Fit the model to a stream of blocks of rows, each of which is read once.
 
-        The solver must read each row once: "whitened", "boosted_ssp" (one release of moments),
-        "adaptive_shuffled_sgd" or "shuffled_sgd". "auto" is "whitened" unless there are weights,
-        several outputs, many columns or little signal. Memory contains one arriving block and the
-        first rows. The last two solvers also keep ``n_samples / max_iter`` rows. The budget is
-        charged once, before the first block is read. Columns and targets are standardised by
-        figures from the first rows to arrive, which are used for nothing else. `PublicRange` and
-        `PublicSample` need none. If scaling is impossible, for instance with delta = 0, columns
-        should have about unit standard deviation: a `NoiseWarning` is issued unless
-        ``scaling="none"`` or a `RowNorm` confirms it.
+        The solver must read each row once: "whitened", "adaptive_shuffled_sgd" or "shuffled_sgd".
+        "auto" is "whitened" unless there are weights, several outputs, many columns or little
+        signal. Memory contains one arriving block and the first rows. The last two solvers also
+        keep ``n_samples / max_iter`` rows. The budget is charged once, before the first block is
+        read. Columns and targets are standardised by figures from the first rows to arrive, which
+        are used for nothing else. `PublicRange` and `PublicSample` need none. If scaling is
+        impossible, for instance with delta = 0, columns should have about unit standard deviation:
+        a `NoiseWarning` is issued unless ``scaling="none"`` or a `RowNorm` confirms it.
 
         Parameters
         ----------

@@ -15,10 +15,11 @@ where mu is the Gaussian-DP parameter of (epsilon, delta), halved for replace-on
    is below 1 and residuals have no bound: noise alone carries the predictions no further than about
    ``c s min(a**(1/3), a**(1/12))``, however many steps there are, so that a small budget gives a
    cautious model and not a wild one.
-3. the number of steps T, from 40 to 500, keeps the step size stable for the most correlated
-   columns, whose curvature is h d with h the curvature of the loss, or h times the squared bound on
-   a row where residuals have no bound. The momentum is 0.9 from 100 steps on. With fewer it builds
-   up over about a tenth of them: the longest stable step is in proportion to their number.
+3. the number of steps T, from 40 to 500, or from 100 without noise, keeps the step size stable for
+   the most correlated columns, whose curvature is h d with h the curvature of the loss, or h times
+   the squared bound on a row where residuals have no bound. The momentum is 0.9 from 100 steps on.
+   With fewer it builds up over about a tenth of them: the longest stable step is in proportion to
+   their number.
 4. noise is uniform, and the mean of the last half of the iterates is returned.
 
 **Laplace noise.** The rules stay, with clipping in L1 norm. A plan of T steps with delta = 0 costs
@@ -183,7 +184,8 @@ def descent_defaults(
         elif beta is None:
             step = min(step, math.sqrt(travel * longest / MOMENTUM_STEPS))
         build_up = MOMENTUM_STEPS * (min(1.0, step / longest) if beta is None else reach)
-        max_iter = count_within(max(travel / step, build_up), (FEWEST_STEPS, 500))
+        fewest = FEWEST_STEPS if public.is_noisy else MOMENTUM_STEPS
+        max_iter = count_within(max(travel / step, build_up), (fewest, 500))
     if beta is None:  # stable up to a step that is longer, the more steps there are
         reach = min(max(max_iter, FEWEST_STEPS) / MOMENTUM_STEPS, 1.0)
         beta = (reach * STABLE - 2) / (reach * STABLE + 2)

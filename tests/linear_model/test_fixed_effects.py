@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import skdp
+from replays import seeded
 from skdp._fitting.grouping import within_groups
 
 TRUE = np.array([1.0, -0.5, 0.0])
@@ -50,7 +49,8 @@ class InParts(skdp.data.Partitions):
         return [task(**part) for part in self._parts]
 
 
-def fitted_in_blocks(model, X, y, weights, codes):
+def fitted_in_blocks(X, y, weights, codes, **given):
+    model = skdp.DPLinearRegression(solver="whitened", scaling="none", privacy=seeded(), **given)
     parts = (np.flatnonzero(codes % 3 == part) for part in range(3))
     blocks = ((X[own], y[own], weights[own], codes[own]) for own in parts)
     return model.fit_blocks(
@@ -66,7 +66,6 @@ FORMS = {
     "float32": lambda model, X, y, w, codes: model.fit(X.astype(np.float32), y, w, groups=codes),
     "sparse": lambda model, X, y, w, codes: model.fit(sparse.csr_array(X), y, w, groups=codes),
     "partitions": lambda model, *columns: model.fit(InParts(*columns)),
-    "stream": fitted_in_blocks,
 }
 
 
@@ -78,16 +77,21 @@ def test_coefficients_are_those_with_a_constant_of_each_group(rng, form):
     )
     with pytest.warns(skdp.PrivacyWarning):
         FORMS[form](model, X, y, weights, codes)
-    rtol, used = 1e-4 if form == "float32" else 1e-7, np.ones(len(y), bool)
-    if form == "stream":  # the scale of weights is that of the first groups
-        used = codes >= 3 * math.ceil(0.05 * len(np.unique(codes)))
-        used |= codes % 3 > 0
-    exact = with_dummies(X[used], y[used], weights[used], codes[used])
-    np.testing.assert_allclose(model.coef_, exact, rtol=rtol)
+    rtol = 1e-4 if form == "float32" else 1e-7
+    np.testing.assert_allclose(model.coef_, with_dummies(X, y, weights, codes), rtol=rtol)
     assert model.intercept_ == 0.0
     np.testing.assert_allclose(model.predict(1e3 * X), 1e3 * X @ model.coef_, rtol=1e-9)
     plain = model.to_sklearn()
     np.testing.assert_allclose(plain.predict(X), model.predict(X), rtol=1e-9)
+
+
+def test_blocks_are_fitted_as_rows_within_groups(rng):
+    X, y, weights, codes = small_panel(rng)
+    rows, targets = within_groups(X, y[:, None], weights, codes)
+    found = fitted_in_blocks(X, y, weights, codes, fixed_effects=True)
+    expected = fitted_in_blocks(rows, targets[:, 0], weights, codes, fit_intercept=False)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    assert np.abs(found.coef_ - fitted_in_blocks(X, y, weights, codes).coef_).max() > 0.01
 
 
 @pytest.mark.parametrize("model", [skdp.DPLinearRegression, skdp.DPRidge])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.base import RegressorMixin, clone
 from sklearn.datasets import load_diabetes
-from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 
@@ -121,8 +120,8 @@ def test_ranges_of_targets_are_searched_by_name(rows):
 
 
 def test_a_mean_of_doubtful_size_is_not_far_from_all_targets():
-    """With a mean of scales in place of one of their squares R2 is -37."""
+    """With a mean of scales in place of one of their squares it is 12,500; targets reach 346."""
     X, y = load_diabetes(return_X_y=True, scaled=False)
-    X, X_test, y, y_test = train_test_split(X, y, random_state=12)
+    X, _, y, _ = train_test_split(X, y, random_state=12)
     model = skdp.DPLinearRegression(epsilon=0.1, privacy=seeded(12)).fit(X, y)
-    assert r2_score(y_test, model.predict(X_test)) > -1
+    assert y.min() < model.scaling_.targets.centre < y.max()
