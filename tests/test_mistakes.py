@@ -215,7 +215,7 @@ REFUSED = {
         "add up to infinity",
     ),
     "categories of the rows": (
-        fit(RIDGE, (FRAME[["sex"]].astype("category"), TARGET)), "'sex', whose levels were learnt",
+        fit(RIDGE, (FRAME[["sex"]].astype("category"), TARGET)), "'sex'", "levels were learnt",
     ),
 }  # fmt: skip
 FITTED = RIDGE()

@@ -53,6 +53,7 @@ NO_LABELS = (
 )
 
 ENCODE = (
+    "A type's own levels were learnt from the rows, where a rare one would give somebody away. "
     "Encode categories that are public beforehand, by skdp.DPTabularPreprocessor or by "
     "sklearn.preprocessing.OneHotEncoder(categories=...)."
 )
@@ -206,7 +207,7 @@ def refuse_columns(what: str, values: object) -> None:
     kinds = frozenset().union(*present.values())
     encode = f" {ENCODE}" if "text" in kinds else ""
     advice = encode if what == "X" else f" {what} must hold real numbers."
-    said = f"{what} holds {tables.not_numbers(values, present)}{advice}"
+    said = f"{what} holds {tables.not_numbers(present)}{advice}"
     if "values of other types" in kinds:  # scikit-learn wants these words
         raise InputTypeError(f"{said} ({NO_FLOAT})")
     raise InputError(said)

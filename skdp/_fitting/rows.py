@@ -119,7 +119,9 @@ def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ..
     sizes, starts, seen = summaries(partitions, CheckTask(reader, reads_labels))
     like, labels = seen[0], None
     if reads_labels:
-        labels = reader.classes = labels_in(seen)
+        with refusals.without_cells("y", otherwise=refusals.NO_LABELS):
+            labels = np.unique(np.concatenate([one.labels for one in seen]))
+        reader.classes = labels
         reader._check_parameters()
     n_outputs, is_column = like.targets
     declared = reader._declared_targets(n_outputs)
@@ -405,12 +407,6 @@ def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
     hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8, key=key) for one in distinct)
     values = np.array([int.from_bytes(one.digest()) for one in hashes], dtype=np.uint64)
     return np.sort(values)[:MOST_HASHES]
-
-
-def labels_in(read: list[Summary]) -> AnyArray:
-    """Return the labels of all partitions, sorted."""
-    with refusals.without_cells("y", otherwise=refusals.NO_LABELS):
-        return np.unique(np.concatenate([one.labels for one in read if one.labels is not None]))
 
 
 # ---------------------------------------------------------------- rows to be split or scored

@@ -234,30 +234,20 @@ def is_categorical(X: Table, place: int) -> bool:
     return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def not_numbers(X: Table, present: Mapping[Hashable, frozenset[str]]) -> str:
+def not_numbers(present: Mapping[Hashable, frozenset[str]]) -> str:
     """Name the values of columns that are not numbers, and the remedy, in a message.
 
     Parameters
     ----------
-    X : table
     present : mapping of column to kinds
         As of `no_numbers`.
     """
-    names = names_of(X)
-    levels = [] if names is None else [n for n in present if is_categorical(X, names.index(n))]
     entries = []
     for kinds in dict.fromkeys(present.values()):
-        columns = [name for name in present if present[name] == kinds and name not in levels]
-        if columns:
-            place = "" if columns == [None] else f", in {columns_in_words(columns)}"
-            given = in_words(kinds - {"numbers"} or kinds)
-            entries.append(f"{given} where numbers are needed{place}")
-    if levels:
-        entries.append(
-            f"categories where numbers are needed, in {columns_in_words(levels)}, whose levels "
-            "were learnt from the rows unless you declared them: a rare one would give somebody "
-            "away, so the type's levels are not used"
-        )
+        columns = [name for name in present if present[name] == kinds]
+        place = "" if columns == [None] else f", in {columns_in_words(columns)}"
+        given = in_words(kinds - {"numbers"} or kinds)
+        entries.append(f"{given} where numbers are needed{place}")
     kinds = frozenset().union(*present.values())
     remedies = dict.fromkeys(kind.remedy for kind in KINDS if kind.name in kinds and kind.remedy)
     return f"{'; and '.join(entries)}. {' '.join(remedies)}"

@@ -244,7 +244,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             if len(read_as) > 1 or "" in read_as:
                 unread[name] = present
             kinds[name] = min(read_as)
-        self._refuse_unread(X, unread)
+        self._refuse_unread(unread)
         for name, kind in kinds.items():
             given = self._given(name)
             is_number = isinstance(given, bool) or is_real(given)
@@ -281,7 +281,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             if not present <= fine and not tables.all_missing(X, place):
                 others[name] = present
         self._refuse_no_dates([name for name in others if self.kinds_[name] == "date"])
-        self._refuse_unread(X, others)
+        self._refuse_unread(others)
 
     def _refuse_no_dates(self, columns: list[Hashable]) -> None:
         if columns:
@@ -291,20 +291,16 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 "pandas.to_datetime. Nothing was released."
             )
 
-    def _refuse_unread(self, X: Table, present: Mapping[Hashable, frozenset[str]]) -> None:
+    def _refuse_unread(self, present: Mapping[Hashable, frozenset[str]]) -> None:
         if not present:
             return
-        declare = next(
-            (
-                " Declare the labels of categories from public knowledge: "
-                f"categories={{{name!r}: [...]}}."
-                for name, own in present.items()
-                if "text" in own
-            ),
-            "",
+        texts = [name for name, own in present.items() if "text" in own]
+        declare = (
+            " Declare the labels of categories from public knowledge: a type's own levels were "
+            f"learnt from the rows. categories={{{next(iter(texts), '')!r}: [...]}}."
         )
         raise InputError(
-            f"{type(self).__name__}: X holds {tables.not_numbers(X, present)}{declare} "
+            f"{type(self).__name__}: X holds {tables.not_numbers(present)}{declare * bool(texts)} "
             "Nothing was released."
         )
 

@@ -122,11 +122,9 @@ def test_zeros_are_announced_where_the_type_of_a_column_has_a_mark_of_missing_va
 
 def test_levels_of_a_category_are_not_taken_for_public(frame):
     frame = frame[["age", "sex", "ward"]].astype({"ward": "category"})
-    with pytest.raises(
-        ValueError, match="text where numbers are needed, in column 'sex'; and "
-    ) as no:
+    with pytest.raises(ValueError, match=r"text .* needed, in columns 'sex', 'ward'") as no:
         skdp.DPTabularPreprocessor().fit(frame)
-    assert "in column 'ward', whose levels were learnt from the rows" in str(no.value)
+    assert "levels were learnt from the rows" in str(no.value)
     assert "categories={" in str(no.value)
     assert "never declared" not in str(no.value)
     assert skdp.DPTabularPreprocessor(CATEGORIES).fit(frame).kinds_["ward"] == "category"

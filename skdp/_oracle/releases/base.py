@@ -123,35 +123,19 @@ def store_point(record: object, name: str) -> None:
     object.__setattr__(record, name, point)
 
 
-def _store_within(record: object, name: str, least: float, most: float, allowed: str) -> None:
-    value = float(getattr(record, name))
-    if not least <= value <= most:
-        raise ValueError(
-            f"{type(record).__name__}: {name} must be {allowed}, got {value!r}. Nothing was "
-            "released for it."
-        )
-    object.__setattr__(record, name, value)
+def _within(least: float, most: float, allowed: str) -> Callable[[object, str], None]:
+    """Return a check that turns a field into a float, or raises ValueError if it is outside."""
 
+    def store(record: object, name: str) -> None:
+        value = float(getattr(record, name))
+        if not least <= value <= most:
+            raise ValueError(
+                f"{type(record).__name__}: {name} must be {allowed}, got {value!r}. Nothing was "
+                "released for it."
+            )
+        object.__setattr__(record, name, value)
 
-def store_finite(record: object, name: str) -> None:
-    """Turn a field into a float, or raise ValueError if it is not finite."""
-    _store_within(record, name, -sys.float_info.max, sys.float_info.max, "finite")
-
-
-def store_positive(record: object, name: str) -> None:
-    """Turn a field into a float, or raise ValueError if it is not positive and finite."""
-    _store_within(record, name, math.ulp(0.0), sys.float_info.max, "positive and finite")
-
-
-def store_bound(record: object, name: str) -> None:
-    """Turn a field into a float, or raise ValueError unless it lies in [1e-100, 1e100].
-
-    Limits that follow from it, such as a clipping norm over the norm of a row, lose their relative
-    precision where numbers are subnormal: a record could then add more than its bound.
-    """
-    least, most = LEAST_CLIP_NORM, LARGEST_CLIP_NORM
-    allowed = f"positive and finite, from {least:g} to {most:g}"
-    _store_within(record, name, least, most, allowed)
+    return store
 
 
 def store_integer(record: object, name: str) -> None:
@@ -166,9 +150,13 @@ def store_flag(record: object, name: str) -> None:
 
 # Types of the fields of a `Checked` class, which say what is checked.
 Point = Annotated[Array, store_point]
-Finite = Annotated[float, store_finite]
-Positive = Annotated[float, store_positive]
-Bound = Annotated[float, store_bound]
+LARGEST = sys.float_info.max
+Finite = Annotated[float, _within(-LARGEST, LARGEST, "finite")]
+Positive = Annotated[float, _within(math.ulp(0.0), LARGEST, "positive and finite")]
+# Limits that follow from a bound, such as a clipping norm over the norm of a row, lose their
+# relative precision where numbers are subnormal: a record could then add more than its bound.
+IN_RANGE = f"positive and finite, from {LEAST_CLIP_NORM:g} to {LARGEST_CLIP_NORM:g}"
+Bound = Annotated[float, _within(LEAST_CLIP_NORM, LARGEST_CLIP_NORM, IN_RANGE)]
 Integer = Annotated[int, store_integer]
 Flag = Annotated[bool, store_flag]
 

@@ -300,15 +300,6 @@ class Scaling:
         centre, scale = self.targets.centre, self.targets.scale
         return (np.log(centre), scale / centre) if self.link == "log" else (centre, scale)
 
-    def weights_of(self, weights: Array | None, targets: AnyArray) -> Array | None:
-        """Return the weights of records in their units. See `Weights.apply`.
-
-        Returns
-        -------
-        array of shape (n_rows,), or None
-        """
-        return weights if self.weights is None else self.weights.apply(weights, targets)
-
     def has_units_of(self, other: Scaling) -> bool:
         """Whether the other has the same centres and scales.
 

@@ -63,7 +63,8 @@ class PartOfPartitions:
 
         ``held`` are the numbers of records of the partitions. None for a single one.
         """
-        key, n_records = draw_key(noise_source), sum(sizes)
+        high, low = noise_source.integers(2**62, 2).tolist()
+        key, n_records = high << 62 | low, sum(sizes)
         values = np.append(keyed_values(key, 0, n_records), np.uint64(2**64 - 1))
         ranks = np.cumsum(sizes)[:-1]
         values.partition(ranks)
@@ -134,12 +135,6 @@ def starts_of_partitions(sizes: Sequence[int], indices: Sequence[int | None]) ->
 def are_numbered(sizes: Sequence[int], starts: Sequence[int]) -> bool:
     """Return whether records have numbers of their own. Partitions may not know their places."""
     return any(starts) or np.count_nonzero(sizes) == 1
-
-
-def draw_key(noise_source: NoiseSource) -> int:
-    """Draw the key of a division."""
-    high, low = noise_source.integers(2**62, 2).tolist()
-    return int(high << 62 | low)
 
 
 def equal_sizes(n_records: int, n_parts: int) -> list[int]:

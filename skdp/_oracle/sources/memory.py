@@ -150,7 +150,9 @@ class MemorySource(RepeatableSource, OrderedSource):
             X, columns, base = self._mapped(scaling.columns, old.X, constant, copies)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        weights = scaling.weights_of(old.weights, old.targets)
+        weights = old.weights
+        if scaling.weights is not None:
+            weights = scaling.weights.apply(weights, old.targets)
         records = Records.of(X, targets, weights, row_bound, constant, columns, base)
         mapped = MemorySource(records, row_bound, self._spread, self.groups)
         # The ledger takes blocks from before and after for those of one partition.
