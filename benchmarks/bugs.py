@@ -163,9 +163,7 @@ def batch_seen(patch):
         return rows
 
     patch.setattr(mechanisms.Poisson, "draw", draw)
-    patch.setattr(
-        mechanisms.Poisson, "divisor", lambda self, public: 20 + getattr(Oracle, "seen", 0)
-    )
+    patch.setattr(mechanisms.Poisson, "divisor", lambda *_: 20 + getattr(Oracle, "seen", 0))
 
 
 @bug("batches drawn at twice the rate that is charged", batches)
