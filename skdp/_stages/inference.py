@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require
-from skdp._oracle import Oracle, Public, Scaling, Solution
+from skdp._oracle import Oracle, Public, Solution
 from skdp._oracle.releases import moments, record_sums
 from skdp._stages.base import GAUSSIAN, OptionalStage, StageParameters, first_missing, is_regression
 from skdp._stages.inference_bounds import (
@@ -42,7 +42,6 @@ from skdp._stages.inference_bounds import (
     mean_hessian,
     weighted_means,
 )
-from skdp._stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
 from skdp.solvers.core.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
@@ -55,10 +54,6 @@ N_VARIANCES = 3  # answers about it, in turn, if the loss is not quadratic
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
 MEAN_FACTOR = 3.0  # least cap of residuals for the intercept, next to that for the step
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
-# Columns with rare large values are made shorter, by the square of how much farther their range
-# reaches than that of a usual column, up to so much: where it reached farther still the Hessian
-# would not be determined.
-MOST_STRETCH = 1.3
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
 # of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
 DAMPING = 2.5
@@ -316,7 +311,7 @@ class InferenceStage(OptionalStage):
             point[-1] *= public.intercept_size  # the constant feature has size 1 from here on
 
         # 1. Coordinates in which rows are about as long in every direction.
-        gram, coordinates = self._coordinates(oracle, point, bounds, solution.scaling)
+        gram, coordinates = self._coordinates(oracle, point, bounds)
 
         # 2. The step.
         if is_regression(problem):
@@ -350,7 +345,7 @@ class InferenceStage(OptionalStage):
         )
 
     def _coordinates(
-        self, oracle: Oracle, point: Array, bounds: Bounds, scaling: Scaling | None
+        self, oracle: Oracle, point: Array, bounds: Bounds
     ) -> tuple[Array, moments.Coordinates]:
         """Return the mean Gram matrix, and coordinates in which it is about the identity."""
         public, problem = oracle.public, oracle.problem
@@ -358,9 +353,8 @@ class InferenceStage(OptionalStage):
         answer, std = oracle.with_share(release, self._part(bounds, "gram"))
         gram = moments.unpack_gram(answer, public.n_parameters) / public.total_weight
         std /= public.total_weight
-        shorter = _made_shorter(scaling, bounds, public, problem)
         weighted = mean_hessian(problem.loss, gram, point[:, 0], public.has_intercept)
-        eigen = spectrum(weighted, std, shorter)
+        eigen = spectrum(weighted, std)
         inflated = eigen.values + eigen.noise_norm
         if public.has_intercept:
             gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * std
@@ -512,26 +506,3 @@ def _noise_norm(contrasts: Array, size: int) -> float:
     """
     n_contrasts = contrasts.shape[1]
     return math.sqrt((n_contrasts + 1) * size / n_contrasts)
-
-
-def _made_shorter(
-    scaling: Scaling | None, bounds: Bounds, public: Public, problem: Problem
-) -> Array:
-    """Return what to add to the Gram matrix, so that columns with rare large values get shorter.
-
-    A row with a 1 in a column that is nearly always 0 is many sizes long. It is shortened to the
-    bound, and with it all its information on the column. In coordinates where the column itself is
-    shorter, such a row keeps more of its weight, and the same noise moves the coefficient by less.
-    Whether there are such values, the released range of the column says.
-    """
-    added = np.zeros(public.n_parameters)
-    loss = problem.loss
-    measured = loss.quadratic or loss.link == "log"
-    if not (measured and bounds.is_certain) or scaling is None or scaling.columns is None:
-        return np.diag(added)
-    columns = scaling.columns
-    reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
-    stretch = np.clip(reach / (RANGE_IN_SCALES * columns.scale), 1.0, MOST_STRETCH)
-    stretch[reach >= 1e300] = 1.0  # a range that is none
-    added[: public.n_features] += stretch**4 - 1.0
-    return np.diag(added)

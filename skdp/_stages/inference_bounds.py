@@ -68,6 +68,9 @@ def weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]:
     return weight, (means + float(weights @ nodes) / weight * along)[:-1]
 
 
+LEAST_SIZE = 1e-3  # of margins: rounding errors of derivatives are divided by it
+
+
 class MeanWeight(NamedTuple):
     """Mean of the working weights at a parameter, its derivative there if margins are normal.
 
@@ -97,12 +100,11 @@ class MeanWeight(NamedTuple):
         (start, end), most = step, loss.weight_bound or 0.0
         means, along, centre, size = _normal_margins(gram, end, public.has_intercept)
 
-        def average(centre: float, size: float) -> float:
-            return float(_working_weights(loss, centre, size)[0].sum())
-
-        h = 1e-4
-        slope = (average(centre + h, size) - average(centre - h, size)) / (2 * h) * means
-        slope += (average(centre, size + h) - average(centre, size - h)) / (2 * h) * along
+        # For normal z, the derivatives of E[w(c + s z)] are E[z w] / s and E[(z**2 - 1) w] / s.
+        size = max(size, LEAST_SIZE)
+        weights, nodes = _working_weights(loss, centre, size)
+        slope = float(weights @ nodes) * means + float(weights @ (nodes**2 - 1)) * along
+        slope /= size
         value = float(sums[1]) * most / public.n_rows + float(slope @ (end - start))
         value = min(max(value, 0.0), most)
         noise = (std * most / public.n_rows) ** 2

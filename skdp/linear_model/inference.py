@@ -683,18 +683,12 @@ class CoefficientDisplay:
         self.table = table
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, level: float = 0.95, intercept: bool = False, ax: Any = None
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the coefficients of a model that was fitted with ``inference="coefficients"``.
 
         Parameters
         ----------
         estimator : estimator
-        level : float, default=0.95
-            Of the intervals.
-        intercept : bool, default=False
-            Whether to draw also the intercept.
         ax : matplotlib Axes, default=None
             None for new ones.
 
@@ -702,14 +696,13 @@ class CoefficientDisplay:
         -------
         CoefficientDisplay
         """
-        return cls(estimator.summary(level)).plot(intercept=intercept, ax=ax)
+        return cls(estimator.summary()).plot(ax=ax)
 
-    def plot(self, *, intercept: bool = False, ax: Any = None) -> Self:
-        """Draw.
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw all coefficients, without intercepts.
 
         Parameters
         ----------
-        intercept : bool, default=False
         ax : matplotlib Axes, default=None
 
         Returns
@@ -719,28 +712,25 @@ class CoefficientDisplay:
         import matplotlib.pyplot as plt
 
         table = self.table
-        shown = [
-            i for i, name in enumerate(table.names) if intercept or not name.endswith("(intercept)")
-        ]
-        coef = table.coef[shown]
-        reach = float(stats.norm.isf((1 - table.level) / 2)) * table.std_error[shown]
-        known = np.isfinite(reach)
-        places = np.arange(len(shown))[::-1]
+        names = [name for name in table.names if not name.endswith("(intercept)")]
+        coef, error, share = (
+            one[: len(names)] for one in (table.coef, table.std_error, table.privacy_share)
+        )
+        known, places = np.isfinite(error), np.arange(len(names))[::-1]
         if ax is None:
-            _, ax = plt.subplots(figsize=(6.0, 1.0 + 0.35 * len(shown)))
+            _, ax = plt.subplots(figsize=(6, 1 + len(names) / 3))
         ax.axvline(0.0, color="0.7", linewidth=0.8)
-        for size, color, width, label in (
-            (reach, "tab:orange", 1.5, "sampling and privacy"),
-            (reach * np.sqrt(1 - table.privacy_share[shown]), "tab:blue", 4.0, "sampling alone"),
+        for errors, color, width, label in (
+            (error, "tab:orange", 1.5, "sampling and privacy"),
+            (error * np.sqrt(1 - share), "tab:blue", 4, "sampling alone"),
         ):
-            ends = (coef - size)[known], (coef + size)[known]
+            ends = normal_intervals(coef, errors, table.level)[known].T
             ax.hlines(places[known], *ends, color=color, linewidth=width, label=label)
         ax.plot(coef[known], places[known], "o", color="black", markersize=4)
-        if not known.all():
-            # Their estimates say nothing, and would stretch the axis.
+        if not known.all():  # their estimates say nothing, and would stretch the axis
             hollow = {"color": "black", "fillstyle": "none", "markersize": 4}
             ax.plot(0 * places[~known], places[~known], "o", **hollow, label=NOT_DETERMINED)
-        ax.set_yticks(places, [table.names[i] for i in shown])
+        ax.set_yticks(places, names)
         ax.set_xlabel(f"coefficient, {100 * table.level:g}% interval")
         ax.legend(loc="best", fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure

@@ -324,8 +324,8 @@ def test_the_table_flags_what_is_not_determined():
     table = found.summary()
     assert str(table).count("  not determined") == 2  # the intercept, too
     assert table.to_frame()["determined"].tolist() == [True, True, False, False]
-    display = skdp.linear_model.CoefficientDisplay(table).plot(intercept=True)
-    assert len(display.ax_.get_yticks()) == 4
+    display = skdp.linear_model.CoefficientDisplay(table).plot()
+    assert len(display.ax_.get_yticks()) == 3
     assert len(display.ax_.collections[0].get_segments()) == 2
     assert np.isinf(found.predict(X[:3], return_std=True)[1]).all()
 
