@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._numbers import Array
-from skdp.solvers.papers.kuru_2022 import responses
 from skdp.steps import COST_POWERS, influence_to_noise
 
 
@@ -138,7 +137,9 @@ def heavy_ball_excess(
     """
     h = np.asarray(curvatures, dtype=np.float64)
     std = np.asarray(noise_std, dtype=np.float64)
-    rest, response = responses(h, step, momentum, len(std))
-    kept = rest[-1] ** 2 * np.asarray(start, dtype=np.float64) ** 2
-    noise = (response[::-1] ** 2 * std[:, None] ** 2).sum(axis=0)
-    return float(h @ (kept + step**2 * noise) / 2)
+    rest, push = [np.asarray(start, dtype=np.float64)] * 2, [0 * h, 1 + 0 * h]
+    for path in (rest, push):
+        for _ in std:
+            path.append((1 + momentum - step * h) * path[-1] - momentum * path[-2])
+    noise = (np.square(push[-2:0:-1]) * std[:, None] ** 2).sum(axis=0)
+    return float(h @ (rest[-1] ** 2 + step**2 * noise) / 2)

@@ -7,8 +7,8 @@ proportion to ``influence**(-1/3)`` (Prop. 4.2).
 
 "heavy_ball" is DP-HB (DP-SHB on batches), "nesterov" DP-NAG and "multistage_nesterov" DP-MASG. With
 ``noise_schedule="optimal"``, the value of "auto", the last two are DP-NAG-opt and DP-MASG-opt. By
-default the number of steps, and for the heavy ball its momentum, minimise the bound. Noise is
-Laplace if delta is 0, otherwise Gaussian.
+default the number of steps minimises the bound of Nesterov's method. Noise is Laplace if delta is
+0, otherwise Gaussian.
 
 Worth using: "nesterov" with delta = 0, a strongly convex penalty and few steps. Otherwise "gd" was
 mostly better, as the public bound on the curvature makes for short steps.
@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skdp import steps
 from skdp._numbers import LARGEST_CLIP_NORM, AnyArray, Array, Indices, is_real, require, shown
@@ -34,17 +33,14 @@ from skdp.steps import (
     powers,
 )
 
-# Largest number of steps that max_iter="auto" considers, and values of the heavy ball's momentum.
+# Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
-MOMENTA = 1 - np.geomspace(1.0, 0.01, 21)
 # Rounding error of a step size in units of one over the curvature.
 ROUNDING = 1e-9
 # Noise of the noisiest step in units of that of the least noisy one. The noise that is optimal for
 # the bounds grows without limit towards the first of many steps. It relies on a contraction that
 # clipped gradients, and intercepts without a penalty, do not have.
 MAX_NOISE_RATIO = 100.0
-# Number of curvatures between mu and L among which bounds take the worst, spaced geometrically.
-N_CURVATURES = 41
 # In place of a contraction of 0 (one step reaches the minimum), which has no logarithm. Small
 # enough to leave bounds as they are.
 LEAST_CONTRACTION = 1e-12
@@ -249,66 +245,6 @@ def heavy_ball_rate(
     middle = 1 + momentum - step * np.array([strong_convexity, smoothness], dtype=complex)
     root = np.sqrt(middle**2 - 4 * momentum)
     return float(np.maximum(np.abs(middle + root), np.abs(middle - root)).max() / 2)
-
-
-def responses(
-    curvatures: Array, step: float, momentum: ArrayLike, n_steps: int
-) -> tuple[Array, Array]:
-    """Return x_t of two runs without noise, each of shape (n_steps, ...).
-
-    The first run starts at x_0 = x_{-1} = 1. Its values are x_1, ..., x_n. The second starts at x_0
-    = 1 and x_{-1} = 0, the response to a push. Its values are x_0, ..., x_{n-1}.
-    """
-    middle = 1 + np.asarray(momentum) - step * curvatures
-    momentum = np.broadcast_to(np.asarray(momentum, dtype=np.float64), middle.shape)
-    rest, push = np.empty((2, n_steps, *middle.shape))
-    before = now = np.ones(middle.shape)
-    earlier, pushed = np.zeros(middle.shape), np.ones(middle.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for t in range(n_steps):
-            before, now = now, middle * now - momentum * before
-            rest[t], push[t] = now, pushed
-            earlier, pushed = pushed, middle * pushed - momentum * earlier
-    return rest, push
-
-
-def heavy_ball_bounds(n_steps: int, facts: RunFacts, step: float, momentum: ArrayLike) -> Array:
-    """Bound the expected excess after T = 1, ..., ``n_steps`` steps with uniform noise.
-
-    These are the bounds of Thm 3.5 of Kuru, Birbil, Gurbuzbalaban, Yildirim (2022) without its
-    unspecified constants: the largest remainder of the start over the curvatures between mu and L,
-    plus the largest contribution of the noise of T steps. They are exact for the worst quadratic,
-    up to the grid of curvatures, and a guide for other objectives. With noise the least of them is
-    at neither the textbook's choice of momentum nor the one of the best rate.
-
-    Parameters
-    ----------
-    n_steps : int
-        Largest T.
-    facts : RunFacts
-    step : float
-    momentum : float or array
-
-    Returns
-    -------
-    array of shape (n_steps, ...), the latter as ``momentum``
-
-    Raises
-    ------
-    ValueError
-        Unless 0 < ``strong_convexity`` <= ``smoothness``.
-    """
-    h = np.geomspace(facts.strong_convexity, facts.smoothness, N_CURVATURES)
-    rest, push = responses(h, step, np.asarray(momentum)[..., None], n_steps)
-    # Noise variance of each of T steps, in units of that of one step with the whole budget.
-    counts = np.arange(1, n_steps + 1, dtype=np.float64).reshape(-1, *[1] * np.ndim(momentum))
-    factor = counts ** (2 // COST_POWERS[facts.composition])
-    with np.errstate(over="ignore", invalid="ignore"):
-        remainder = (rest**2).max(axis=-1)
-        noise = (h * np.cumsum(push**2, axis=0)).max(axis=-1) * step**2 / 2
-        bounds = facts.initial_excess * remainder
-        bounds += (facts.variance * factor + facts.sampling_variance) * noise
-    return np.where(np.isfinite(bounds), bounds, math.inf)
 
 
 # ---------------------------------------------------------------- solvers
@@ -571,12 +507,11 @@ class HeavyBallDescent(Accelerated):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps. "auto", up to 1000, and ``momentum`` minimise
-        `heavy_ball_bounds`.
+        Number of steps. "auto" minimises `nesterov_bounds`, up to 1000.
     momentum : float, HeavyBall, ("heavy_ball", {"beta": float}) or "auto", default="auto"
-        Weight beta of the previous step, in [0, 1). Unlike those of "gd", steps here have the gain
-        ``1 / (1 - beta)``, as in the paper: a constant gradient is followed with steps of
-        ``learning_rate / (1 - beta)``.
+        Weight beta of the previous step, in [0, 1). "auto" is ``(1 - sqrt(a mu))**2``, of the best
+        rate, at most 0.99. Unlike those of "gd", steps here have the gain ``1 / (1 - beta)``, as in
+        the paper: a constant gradient is followed with steps of ``learning_rate / (1 - beta)``.
     noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         "auto" is "optimal", which follows the bound of Prop. 3.4, in which the influence of a step
         falls by ``rho**2`` from one to the next. "uniform" is the paper's.
@@ -606,21 +541,14 @@ class HeavyBallDescent(Accelerated):
 
     def _choose_steps(self, public: Public, problem: Problem) -> None:
         if checks.is_auto(self.momentum):
-            n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
-            facts = self._facts(public, problem)
-            bounds = heavy_ball_bounds(n_steps or MAX_STEPS, facts, self._size, MOMENTA)
-            bounds[: (n_steps or 1) - 1] = math.inf
-            self.max_iter, best = (int(one[0]) for one in np.where(bounds == bounds.min()))
-            self.max_iter, self.momentum = self.max_iter + 1, float(MOMENTA[best])
+            root = math.sqrt(min(self._size * self._mu(problem), 1.0))
+            self.momentum = min((1 - root) ** 2, 0.99)
         if steps.Momentum.of(self.momentum).kind != "heavy_ball":
             raise ValueError(
                 "solver 'heavy_ball': momentum must be 'auto' or a number in [0, 1), got "
                 f"{shown(self.momentum)}, which solver 'gd' takes. Nothing was released."
             )
         super()._choose_steps(public, problem)
-
-    def _bounds(self, facts: RunFacts, n_steps: int = MAX_STEPS) -> Array:
-        return heavy_ball_bounds(n_steps, facts, self._size, self._beta)
 
     @property
     def _beta(self) -> float:

@@ -16,7 +16,6 @@ from benchmarks.papers.theory import (
 from skdp.solvers.descent import MomentumPath, Step
 from skdp.solvers.papers.kuru_2022 import (
     RunFacts,
-    heavy_ball_bounds,
     heavy_ball_rate,
     nesterov_bounds,
     nesterov_influence,
@@ -163,13 +162,3 @@ def test_noise_is_the_stationary_covariance():
     assert (path.result() ** 2).mean(axis=1).sum() == pytest.approx(m, rel=0.06)
     with pytest.raises(ValueError, match="does not converge"):
         heavy_ball_noise(4.0, 0.5, CURVATURES)
-
-
-def test_bounds_of_many_momenta_are_those_of_each():
-    facts = RunFacts(1.0, 0.01, 1.0, 1e-5)
-    momenta = np.array([0.0, 0.3, 0.9, 0.99])
-    together = heavy_ball_bounds(300, facts, 0.7, momenta)
-    for number, momentum in enumerate(momenta):
-        np.testing.assert_array_equal(
-            together[:, number], heavy_ball_bounds(300, facts, 0.7, momentum)
-        )
