@@ -86,7 +86,7 @@ def check_resolved_values(solver, public, problem, in_pairs=True):
     resolved = solver.resolve(public, problem)
     expected, given = values_of(resolved), values_of(solver)
     chosen = [name for name in expected if str(expected[name]) != str(given[name])]
-    assert chosen
+    assert chosen or solver.name == "boosted_ssp"  # which has nothing to resolve
     pairs = combinations(chosen, 2) if in_pairs else ()
     subsets = [*((name,) for name in chosen), *pairs, tuple(chosen), tuple(expected)]
     for names in dict.fromkeys(subsets):
