@@ -466,9 +466,11 @@ def test_refusals_name_columns_of_parquet_files(parquet):
 
 
 @pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarning")
-@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
-@pytest.mark.parametrize("where", ["X", "y"])
-@pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression])
+@pytest.mark.parametrize(
+    ("model", "where", "error"),
+    [(skdp.DPRidge, "X", KeyError), (skdp.DPRidge, "y", ValueError),
+     (skdp.DPLogisticRegression, "y", TypeError)],
+)  # fmt: skip
 def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
     def fail(*cells):
         raise error(f"cell is {SECRET}")

@@ -239,21 +239,6 @@ def test_blocks_have_the_columns_of_the_first(form):
         assert budget.n_fits == 0
 
 
-@pytest.mark.parametrize("name", ["shuffled", "single"])
-def test_missing_rows_are_null_records(name):
-    X, y = data(300)
-    short = linear(SOLVERS[name], fit_intercept=False).fit_blocks(
-        in_blocks(X[:170], y[:170], 50), n_samples=300, n_features=4
-    )
-    X[170:], y[170:] = 0.0, 0.0
-    null = linear(SOLVERS[name], fit_intercept=False).fit_blocks(
-        in_blocks(X, y, 50), n_samples=300, n_features=4
-    )
-    np.testing.assert_allclose(short.coef_, null.coef_, atol=1e-12)
-    assert vars(short).keys() == vars(null).keys()
-    assert str(short.privacy_) == str(null.privacy_)
-
-
 @pytest.mark.parametrize(
     ("block", "said"),
     [
