@@ -120,7 +120,7 @@ class Solver(BaseEstimator):
     one_pass : bool
         Whether it reads each row once, so that rows may arrive block by block.
     has_checkpoint : bool
-        Whether, resolved, it calls `Oracle.checkpoint` after half of its steps.
+        Whether, resolved, it calls ``Oracle.checkpoint`` after half of its steps.
     takes_start : bool
         Whether its solution depends on where it starts, so that a start may be given.
     """
@@ -161,7 +161,7 @@ class Solver(BaseEstimator):
 
     @property
     def has_checkpoint(self) -> bool:
-        """Return whether it calls `Oracle.checkpoint`, with its hyperparameters."""
+        """Return whether it calls ``Oracle.checkpoint``, with its hyperparameters."""
         return False
 
     def mechanism_for(self, pure: bool) -> str:
