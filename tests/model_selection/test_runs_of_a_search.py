@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -62,7 +63,7 @@ def check_runs_keep_to_their_price(monkeypatch, data, **beside):
     X, y = data
     X = X.copy()
     X[:, 4] = np.arange(len(y)) / len(y)  # tells rows apart
-    costs, rows = [], {"fit": [], "score": []}
+    costs, seeds, rows = [], [], {"fit": [], "score": []}
     cost, fit, score = Plan.cost, DPLinearModel._fit, PrivateScorer.fit
 
     def stated(self, *arguments):
@@ -72,6 +73,7 @@ def check_runs_keep_to_their_price(monkeypatch, data, **beside):
 
     def fitted(self, given, *start):
         rows["fit"].append(given.X[:, 4])
+        seeds.append(self.privacy.noise.seed)
         return fit(self, given, *start)
 
     def scored(self, X, y, **beside):
@@ -87,6 +89,7 @@ def check_runs_keep_to_their_price(monkeypatch, data, **beside):
         patch.setattr(PrivateScorer, "fit", scored)
         tool.fit(X, y, **beside)
     assert len(costs) == len(rows["fit"]) + len(rows["score"]) >= 2
+    assert len(set(seeds)) == len(seeds), "runs share their noise"
     assert max(costs) <= run_budget.mu * (1 + 1e-12), "a run costs more than was charged"
     for one in rows["fit"]:
         for other in rows["score"]:
@@ -111,6 +114,25 @@ def test_nothing_printed_or_cached_counts_the_runs(regression, tmp_path, capsys,
     assert list(tmp_path.rglob("*")) == []
     assert model.verbose is True, "the estimator that was given stays as it is"
     assert found.best_estimator_.verbose is False
+
+
+def warned(X):
+    warnings.warn("a candidate was drawn", UserWarning, stacklevel=1)
+    return X
+
+
+def test_no_warning_shows_a_candidate(regression):
+    model = Pipeline([("warns", FunctionTransformer(warned)), ("fit", RIDGE())])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        seeded(model, {"fit__alpha": [0.1, 1.0]}, n_candidates=5).fit(*regression)
+    assert not [one for one in found if "was drawn" in str(one.message)]
+
+
+def test_a_search_of_groups_states_groups(regression):
+    found = seeded().fit(*regression, groups=np.arange(400) // 2)
+    assert found.privacy_ == found.plan(None, n_groups=200)
+    assert found.privacy_ != found.plan(200)
 
 
 def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
