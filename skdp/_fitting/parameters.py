@@ -308,13 +308,6 @@ def documented(method_or_estimator: Documented) -> Documented:
     return _filled(fill(parameters="\n".join(entries))(method_or_estimator))
 
 
-def check_counts(who: str, **counts: Any) -> None:
-    """Raise ValueError unless these numbers, of rows and the like, are integers of at least 1."""
-    for name, value in counts.items():
-        allowed = "be at least 1, an integer"
-        require(f"{who}: {name}", value, allowed, is_integer(value) and value >= 1)
-
-
 def planned_records(who: str, n_samples: int | None, n_groups: int | None, **counts: object) -> int:
     """Return the number of records of a planned fit: of groups, if it is given, else of rows.
 
@@ -322,6 +315,8 @@ def planned_records(who: str, n_samples: int | None, n_groups: int | None, **cou
     number, and further counts, are integers of at least 1.
     """
     name, n_records = ("n_samples", n_samples) if n_groups is None else ("n_groups", n_groups)
-    check_counts(who, **counts, **{name: n_records})
+    for what, value in {**counts, name: n_records}.items():
+        is_count = is_integer(value) and value >= 1
+        require(f"{who}: {what}", value, "be at least 1, an integer", is_count)
     assert n_records is not None
     return n_records

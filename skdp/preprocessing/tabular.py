@@ -352,12 +352,13 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             is_finite = value is None or np.isfinite(tables.number_or_days(value))
             wanted = "hold finite numbers, or dates (a missing category gets zeros everywhere)"
             require(f"{who}: fill_value", value, wanted, bool(is_finite))
-        is_drop, missing = self.drop is None or _is_word(self.drop, "first"), self.missing
-        is_missing = np.iterable(missing) and not isinstance(missing, str)
+        missing, drop = self.missing, self.drop
+        is_drop = drop is None or (isinstance(drop, str) and drop == "first")
+        is_missing = missing == "all" if isinstance(missing, str) else np.iterable(missing)
         for name, allowed, is_valid in (
             ("drop", "be None or 'first'", is_drop),
             ("sparse_output", "be True or False", isinstance(self.sparse_output, bool | np.bool_)),
-            ("missing", "be 'all' or a list of columns", is_missing or _is_word(missing, "all")),
+            ("missing", "be 'all' or a list of columns", is_missing),
         ):
             require(f"{who}: {name}", getattr(self, name), allowed, is_valid)
 
@@ -373,10 +374,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _is_word(value: object, *words: str) -> bool:
-    return isinstance(value, str) and value in words
 
 
 def _indicators(codes: Indices, n_labels: int) -> sparse.csr_array:
