@@ -100,6 +100,34 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     privacy = None
     _is_charged = False
 
+    @staticmethod
+    def template(X: MatrixLike) -> str:
+        """Return the call of this class for a table, with blanks for labels and fills.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array of shape (n_samples, n_features)
+            Only its names and types are used.
+
+        Returns
+        -------
+        str
+        """
+        with refusing("DPTabularPreprocessor"):
+            uses = columns_by_use(tables.as_table(X))
+        labels = "".join(f"        {name!r}: [...],\n" for name in uses["category"])
+        filled, left_out = uses["number"] + uses["date"], uses["person"] + uses["none"]
+        fills = "".join(f"        {name!r}: ...,\n" for name in filled)
+        return (
+            "DPTabularPreprocessor(\n"
+            "    categories={  # all possible labels, from public knowledge\n"
+            f"{labels}    }},\n"
+            "    fill_value={  # a typical value, known without a look at the rows\n"
+            f"{fills}    }},\n"
+            f"    missing={filled!r},  # the columns in which values may be missing\n"
+            f"){f'  # leave out of X: {listed(left_out)}' if left_out else ''}"
+        )
+
     def fit(self, X: MatrixLike | Partitions, y: ArrayLike | None = None) -> Self:
         """Settle how each column is read.
 

@@ -49,15 +49,39 @@ def test_no_value_has_an_effect():
     other = frame([7, -8, 1000], "xyy", "1950-05-05")
     other.loc[0, "age"] = np.nan
     assert skdp.check(frame()) == skdp.check(other)
+    assert skdp.DPTabularPreprocessor.template(frame()) == skdp.DPTabularPreprocessor.template(
+        other
+    )
+
+
+def test_the_blanks_of_a_template_are_filled():
+    table = frame().drop(columns=["scores", "patient_id"])
+    text, name = skdp.DPTabularPreprocessor.template(table), "DPTabularPreprocessor"
+    with pytest.raises(ValueError, match="categories"):
+        eval(text, {name: getattr(skdp, name)}).fit(table)
+    for blank, value in (
+        ("[...]", "['a', 'b', 'c']"),
+        ("'age': ...", "'age': 50"),
+        ("...", "'2000-01-01'"),
+    ):
+        text = text.replace(blank, value)
+    fitted = eval(text, {name: getattr(skdp, name)}).fit(table)
+    assert fitted.kinds_ == {
+        "ward": "category", "age": "number", "born": "date", "note": "category",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["patient_id", "pid", "PID", "visit pid", "patientId"])
-def test_decisions_leave_persons_out_and_fill_the_other_columns(name):
+def test_decisions_and_template_leave_persons_out_and_fill_the_same_columns(name):
     table = frame()[["patient_id", "age", "born"]]
     table = table.rename(columns={"patient_id": name})
-    listed = str(skdp.check(table))
+    text, listed = skdp.DPTabularPreprocessor.template(table), str(skdp.check(table))
+    assert text.count(repr(name)) == 1
+    assert f"leave out of X: {name!r}" in text
     assert f"leave column {name!r} out of X" in listed
-    assert "typical value for columns 'age', 'born'." in listed
+    filled = "'age', 'born'"
+    assert f"typical value for columns {filled}." in listed
+    assert f"missing=[{filled}]" in text
     for other in ("rapid", "stupid", "pids"):
         assert (
             repr(other) not in str(skdp.check(table.rename(columns={"age": other}))).split(".")[1]
