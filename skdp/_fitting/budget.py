@@ -542,7 +542,7 @@ def charge(
         for history in histories:
             history.add_rows(*rows)
             if data is not None:
-                history.add(data, stated)
+                history.add(rows[0], data, stated)
 
 
 class FitHistory:
@@ -587,7 +587,7 @@ class FitHistory:
         if _is_named(part):
             self._places.setdefault(part[:1], []).extend(parts.all_places(arrays))
 
-    def add(self, data: Data, stated: accounting.PrivacyStatement) -> None:
+    def add(self, part: Part, data: Data, stated: accounting.PrivacyStatement) -> None:
         """Remember a fit that was charged."""
         if stated.adjacency == accounting.LABEL:
             coded = data.targets.values
@@ -599,12 +599,12 @@ class FitHistory:
                         self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
                         self._lengths.add(len(column))
         # A split explains what differs from part to part, not what differs within one.
-        self._n_records.add((data.part, data.n_records))
+        self._n_records.add((part, data.n_records))
         weights = data.given[2]
         if isinstance(weights, np.ndarray):
-            known = self._last_weights.get(data.part)
+            known = self._last_weights.get(part)
             self._weights_change |= known is not None and known() is not weights
-            self._last_weights[data.part] = weakref.ref(weights)
+            self._last_weights[part] = weakref.ref(weights)
 
     def warn(self) -> None:
         """Warn if the inputs of the fits may result from an operation on rows between them."""

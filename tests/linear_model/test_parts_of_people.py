@@ -156,6 +156,15 @@ def test_rows_that_come_back_in_another_part_are_refused(kind):
         skdp.DPRidge(scaling="none", max_iter=2).fit(*second)
 
 
+@pytest.mark.filterwarnings("error:PrivacyBudget. the fits:skdp.PrivacyWarning")
+def test_parts_may_have_different_numbers_of_rows():
+    shared = skdp.PrivacyBudget(9.0, DELTA)
+    spent(shared, "north", 1.0)
+    spent(shared, "south", 1.0, rows=slice(200, 350))
+    with pytest.raises(skdp.PrivacyWarning, match="different numbers of records"):
+        spent(shared, "south", 1.0, rows=slice(200, 400))
+
+
 @pytest.mark.parametrize("name", ["", " north", 1, None, "inf"])
 def test_a_part_has_a_name(name):
     with pytest.raises(ValueError, match="be a name"), skdp.PrivacyBudget(1.0, DELTA).part(name):
