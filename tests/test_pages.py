@@ -44,7 +44,7 @@ TEXTS = {
 
 SIGN = ".. code-block:: python"
 # Whatever takes minutes, or starts workers (test_ledger.py does), in short.
-SHORTER = {"n_fits=5000": "n_fits=200", "n_jobs=2": "n_jobs=1"}
+SHORTER = {"n_fits=5000": "n_fits=200", "n_jobs=2": "cv=2, refit=False"}
 OPTIONAL = ("skops", "skl2onnx", "onnxruntime")
 # Its two lines belong to a solver; the release is run below.
 NOT_RUN = {"development/add_a_release"}
