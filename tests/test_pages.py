@@ -67,6 +67,7 @@ def snippets(page):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if snippets(page) and page not in NOT_RUN])
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")  # of a search's scores
 def test_the_snippets_of_a_page_run_in_a_blank_script(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
