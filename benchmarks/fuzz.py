@@ -53,6 +53,7 @@ MODEL = {
         *[skdp.objective.L2Ball(2.0), skdp.objective.L1Ball(1.0), skdp.objective.Box(-1.0, 2.0)],
         *[skdp.objective.L2Ball(1e-200), skdp.objective.L1Ball(0.0), skdp.objective.Box(1.0, -1.0)],
     ],
+    "verbose": [0, 0, 1],
 }
 OWN = {
     skdp.DPLinearRegression: {},

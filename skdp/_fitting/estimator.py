@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -26,7 +28,7 @@ from skdp._fitting.refusals import refuse_columns, without_cells
 from skdp._fitting.surroundings import everything_in
 from skdp._fitting.targets import Targets
 from skdp._numbers import AnyArray, AnyType, Table
-from skdp._oracle import NoiseSource, Public, Solution, compiled, make_plan, run
+from skdp._oracle import NoiseSource, Plan, Public, Solution, compiled, make_plan, run
 from skdp._oracle.session import Stages
 from skdp._oracle.sources.base import IN_MEMORY, Source
 from skdp._oracle.sources.memory import Map, row_threads
@@ -42,6 +44,14 @@ from skdp.solvers import get_solver
 MAX_PLANS = 64
 LARGEST_IN_KEYS = 10_000  # entries of an array
 _plans: dict[Hashable, Prepared] = {}
+
+# What `verbose` calls releases other than by their kind.
+STEPS = {
+    **dict.fromkeys(("magnitudes", "histograms", "table"), "column ranges"),
+    "gram": "second moments",
+    "hessian": "curvature",
+}
+BAR = "{desc} |{bar}| {n_fmt}/{total_fmt}"
 
 # Attribute of an estimator that was pickled inside blocks of budgets: their identities.
 _SENT_BUDGETS = "_sent_budgets"
@@ -179,7 +189,9 @@ class PrivateEstimator(BaseEstimator):
                 # A fit without a solver makes no choices of its own.
                 rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
                 settled = prepared.plan, prepared.stages, public, prepared.problem
-                solution = run(*settled, source, drawn_from, rng)
+                is_shown = getattr(self, "verbose", 0) and not parts.is_charged()
+                with _reporting(self._who, prepared.plan) if is_shown else nullcontext() as show:
+                    solution = run(*settled, source, drawn_from, rng, show)
                 user_warnings.warn_unless_converged(self._who, solution, public)
                 source.finish()
         except MemoryError as error:  # a size follows from the private number of rows
@@ -436,6 +448,37 @@ def with_earlier_fits(
         total = cost.statement()
     user_warnings.warn_about_refit(model._who, text, total.epsilon)
     return replace(total, assumptions=(text, *total.assumptions))
+
+
+@contextmanager
+def _reporting(who: str, plan: Plan) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the step of each release, in a bar if tqdm is installed.
+
+    Nothing but the plan decides what it shows: no times, which depend on the rows.
+    """
+    planned = {_step(entry.kind) for entry in plan.entries}
+    of = "" if plan.adaptive else f" of {len(planned)}"
+    total = None if plan.adaptive else sum(entry.count for entry in plan.entries)
+    has_bar = importlib.util.find_spec("tqdm") is not None
+    seen: dict[str, int] = {}
+
+    def show(kind: str) -> None:
+        step, n_seen = _step(kind), len(seen)
+        text = f"[{who}] {step}, {seen.setdefault(step, n_seen + 1)}{of}"
+        if bar is not None:
+            bar.set_description(text, refresh=False)
+            bar.update()
+        elif len(seen) > n_seen:
+            print(text)
+
+    options = {"total": total, "bar_format": BAR, "mininterval": 0, "miniters": 1}
+    make_bar = importlib.import_module("tqdm").tqdm if has_bar else lambda **_: nullcontext()
+    with make_bar(**options) as bar:
+        yield show
+
+
+def _step(kind: str) -> str:
+    return f"estimating {STEPS.get(kind, kind.replace('_', ' '))}"
 
 
 # ---------------------------------------------------------------- plans, once for equal fits

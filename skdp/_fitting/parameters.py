@@ -74,6 +74,8 @@ fixed_effects : bool
 privacy : Privacy or None
     Neighbouring relation, shared budget and source of noise, as a `Privacy` object. None means its
     defaults.
+verbose : int
+    Above 0: show each step of the fit, in a bar if tqdm is installed.
 
 coefficients
 ------------
@@ -204,6 +206,12 @@ def check_bool(name: str) -> Callable[[object], None]:
     )
 
 
+def check_verbose(value: object) -> None:
+    """Raise ValueError unless ``value`` is a level of output."""
+    is_level = isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0)
+    require("verbose", value, "be an integer, at least 0", is_level)
+
+
 def constraint_set(value: object) -> Constraint:
     """Return the set that coefficients have to lie in, as a copy: plans of fits outlive changes.
 
@@ -245,6 +253,7 @@ PARAMETERS: Mapping[str, Callable[[Any], object] | None] = {
     "fit_intercept": check_bool("fit_intercept"),
     "fixed_effects": check_bool("fixed_effects"),
     "privacy": check_privacy,
+    "verbose": check_verbose,
 }
 _ENTRIES = section_of(sys.modules[__name__], "Parameters")
 NAMES = "coefficients", "fitted", "fitted_inference", "cited", "planned_shape", "of_a_plan"

@@ -12,7 +12,8 @@ import os
 import sys
 import typing
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 # Numbers that passes read, times outputs, from which loops repay the half second of loading numba:
@@ -20,6 +21,13 @@ from typing import Any, TypeVar
 LEAST_WORK = 1 << 28
 # Earlier versions choose the wrong loop for named tuples of arrays.
 LEAST_NUMBA = (0, 61, 2)
+# Loops whose compilation takes seconds and is announced. They run for public reasons: others run
+# only if rows have few entries.
+ANNOUNCED = {("skdp._oracle.kernels.loops", name) for name in ("add_dense", "add_sparse")}
+ANNOUNCEMENT = (
+    "skdp: numba compiles a loop for rows of this type. It takes several seconds, once if numba "
+    "finds a directory to keep it."
+)
 # Environment variable: "auto", or "never" for numpy only. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"
 
@@ -27,6 +35,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _is_on = os.environ.get(SWITCH, "auto").strip().lower() not in ("never", "0", "off", "false")
 _is_loaded = False
+_is_quiet = ContextVar("_is_quiet", default=False)
 
 
 class Loop:
@@ -93,9 +102,37 @@ def load() -> bool:
     try:
         is_recent = importlib.import_module("numba").version_info[:3] >= LEAST_NUMBA
         _is_loaded = is_recent and double(1.0) == 2.0
+        _announce_compilations()
     except Exception:  # whatever numba raises if it is missing, or cannot compile here
         _is_loaded = False
     return _is_loaded
+
+
+@functools.cache
+def _announce_compilations() -> None:
+    """Print a line whenever numba begins to compile a large loop that is not on disk."""
+    events: Any = importlib.import_module("numba.core.event")
+
+    def announce(_: object, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        is_large = (function.__module__, function.__name__) in ANNOUNCED
+        if is_large and sys.__stderr__ and not _is_quiet.get():
+            # Not `sys.stderr`, which audits of fits compare: this depends on earlier fits.
+            with suppress(OSError, ValueError):
+                print(ANNOUNCEMENT, file=sys.__stderr__, flush=True)
+
+    methods = {"on_start": announce, "on_end": lambda *_: None}
+    events.register("numba:compile", type("Announcement", (events.Listener,), methods)())
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Announce no compilation in the block: it would show which candidate a search has drawn."""
+    token = _is_quiet.set(True)
+    try:
+        yield
+    finally:
+        _is_quiet.reset(token)
 
 
 def or_numpy(by_loops: Function) -> Function:

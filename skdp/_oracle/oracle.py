@@ -198,6 +198,7 @@ class Oracle:
         rng: np.random.Generator,
         source: Source | None = None,
         noise_source: NoiseSource | None = None,
+        on_release: Callable[[str], None] | None = None,
     ) -> None:
         self.public: Public = context.public
         self.problem: Problem = context.problem
@@ -207,7 +208,7 @@ class Oracle:
         self.scaling: Scaling | None = None
         self.checkpoint: Checkpoint = lambda point, spent: None
         self._context, self._ledger = context, ledger
-        self._source, self._noise_source = source, noise_source
+        self._source, self._noise_source, self._on_release = source, noise_source, on_release
         self._given = source  # before any scaling
         self._held: Source | None = None  # first records of a stream
         self._scale, self._noise_unit = context.scale, 1.0
@@ -265,6 +266,8 @@ class Oracle:
             self._noise_source.record_charge(
                 release.kind, self.public.event_on(event), context.scale, self.public.adjacency
             )
+            if self._on_release is not None:
+                self._on_release(release.kind)
         with self._noise_source.answering():
             return release.answer(self._source, context, self._noise_source)
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
@@ -384,6 +384,7 @@ def run(
     source: Source,
     noise_source: NoiseSource,
     rng: np.random.Generator,
+    on_release: Callable[[str], None] | None = None,
 ) -> Solution:
     """Run stages on rows, guarded by their plan.
 
@@ -400,6 +401,8 @@ def run(
     noise_source : NoiseSource
     rng : numpy.random.Generator
         For choices of solvers that need not be secret.
+    on_release : callable or None, default=None
+        Called after each charge, with the kind of the release.
 
     Returns
     -------
@@ -413,7 +416,7 @@ def run(
         If the solver diverged: to nan or inf, or, without noise, to ever longer gradients.
     """
     context = PublicContext(public, problem, plan.calibration.scale)
-    oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source)
+    oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source, on_release)
     solution = Solution(oracle.start(), 0)
     # Divergence is checked below, no overflow warnings here.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -66,6 +66,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     constraint: parameters.ConstraintChoice = None
     fit_intercept: bool = True
     privacy: Privacy | None = None
+    verbose: int = 0
     # Values of the parameters that only some estimators declare, for the others.
     inference: parameters.InferenceChoice = field(default=None, init=False)
     fixed_effects: bool = field(default=False, init=False)

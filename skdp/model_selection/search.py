@@ -26,7 +26,7 @@ from skdp._fitting.parameters import planned_records
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.refusals import refusing
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
-from skdp._oracle import NoiseSource
+from skdp._oracle import NoiseSource, compiled
 from skdp._oracle.sources.keyed_split import equal_sizes
 from skdp._oracle.sources.partitioned import Partitions
 from skdp.metrics import Score, Scores
@@ -221,7 +221,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         split = data.split([n_train, n_scored], drawn_from)
         # Warnings and messages would show which candidates were drawn.
         silent = warnings.catch_warnings(action="ignore")
-        with parts.charged_as_a_whole(unit), silent:
+        with parts.charged_as_a_whole(unit), silent, compiled.quiet():
             runs = self._runs(
                 lambda: [data.subset(one) for one in split], ready, run_budget, scoring, drawn_from
             )

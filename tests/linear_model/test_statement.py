@@ -12,6 +12,7 @@ from sklearn.base import clone
 import skdp
 from replays import seeded
 from skdp.accounting import gaussian_epsilon
+from skdp.audit import replay
 
 
 def test_statement(case):
@@ -83,3 +84,26 @@ def test_total_privacy_of_two_fits_is_one_of_both(case):
     assert 1.0 < total.epsilon < 2.0
     assert sum(record.count for record in total.releases) == 10
     assert skdp.total_privacy(models[0], delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_steps_are_printed(capsys, regression, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # without tqdm
+    skdp.DPRidge(solver="whitened", verbose=1).fit(*regression)
+    steps = capsys.readouterr().out.splitlines()
+    assert steps[:2] == [
+        "[DPRidge] estimating column ranges, 1 of 5",
+        "[DPRidge] estimating second moments, 2 of 5",
+    ]
+    assert steps[-1].endswith("5 of 5"), "each kind of step is printed once"
+
+
+def test_a_bar_of_tqdm_shows_steps(capsys, regression):
+    pytest.importorskip("tqdm")
+    model = skdp.DPRidge(solver="whitened", verbose=1).fit(*regression)
+    shown = capsys.readouterr()
+    n_releases = sum(one.count for one in model.privacy_.releases)
+    assert f"{n_releases}/{n_releases}" in shown.err
+    assert "[DPRidge] estimating second moments, 2 of 5" in shown.err
+    assert shown.out == ""
+    audited = replay(skdp.DPRidge(solver="gd", max_iter=3, verbose=1))
+    assert audited.ok, "it shows nothing that depends on the rows, such as times"

@@ -105,7 +105,7 @@ def test_nothing_printed_or_cached_counts_the_runs(regression, tmp_path, capsys,
         verbose=True,
         memory=str(tmp_path),
     )
-    grid = {"fit__alpha": [0.1, 1.0]}
+    grid = {"fit__alpha": [0.1, 1.0], "fit__verbose": [1]}
     if nested:
         model = Pipeline([("inner", model)], verbose=True)
         grid = {f"inner__{name}": values for name, values in grid.items()}

@@ -256,6 +256,22 @@ print(compiled.is_active())
     assert done.stdout.split() == [str(loaded), str(switch is None)]
 
 
+def test_a_long_compilation_is_announced(capfd):
+    """Other loops are silent, since some of them run only if rows have few entries."""
+    import numba
+
+    def one_more(x):
+        return x + 1
+
+    for name, n_lines in (("add_dense", 1), ("add_sparse_products", 0)):
+        one_more.__module__, one_more.__name__ = loops.__name__, name
+        numba.njit(one_more)(1.0)
+        assert capfd.readouterr().err.splitlines() == [compiled.ANNOUNCEMENT] * n_lines
+        with compiled.quiet():  # as in a search, whose candidates are private
+            numba.njit(one_more)(1)
+        assert not capfd.readouterr().err
+
+
 def test_spellings_of_the_environment_variable(monkeypatch):
     for switch, is_on in (("auto", True), ("AUTO ", True), (" Off ", False), ("0", False)):
         monkeypatch.setenv(compiled.SWITCH, switch)
