@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn import model_selection as splitters
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.model_selection import (
-    GridSearchCV,
-    ParameterGrid,
-    ParameterSampler,
-    RandomizedSearchCV,
-    check_cv,
-)
+from sklearn.model_selection import check_cv
 
 from skdp._fitting.estimator import is_private_model
 from skdp._fitting.parameters import planned_records
@@ -40,6 +34,7 @@ WHO = "privacy_of"
 # The trainings that a record takes part in: how many there are of each size.
 Membership = Counter[int]
 
+SEARCHES = "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV"
 REPEATED = (splitters.RepeatedKFold, splitters.RepeatedStratifiedKFold)
 AT_RANDOM = (splitters.ShuffleSplit, splitters.StratifiedShuffleSplit)
 # A record is in one test fold, whichever it is, or is tested by its number.
@@ -92,7 +87,7 @@ def privacy_of(
 
     Parameters
     ----------
-    search : GridSearchCV or RandomizedSearchCV
+    search : GridSearchCV, RandomizedSearchCV or halving search
         Around an estimator of skdp, or around a pipeline that ends in one, fitted or not. A random
         search needs an integer as ``random_state``.
     n_samples : int or None, default=None
@@ -128,21 +123,28 @@ def privacy_of(
     2.0
     """
     with refusing(WHO):
-        candidates = _candidates(search, n_outputs)
         unit = "row" if n_groups is None else "group"
+        _require_known_fits(search, n_outputs, unit)
         n_records = planned_records(WHO, n_samples, n_groups, n_features=n_features)
         splitter = check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
         memberships = memberships_of(splitter, n_records, unit)
         records = np.arange(n_records)
         n_splits = splitter.get_n_splits(records[:, None], None, records)
+        rounds = _rounds(search, n_records, n_splits, n_outputs)
+        cost = functools.partial(_cost, n_features=n_features, n_outputs=n_outputs, unit=unit)
 
         @functools.cache
         def costs(size: int) -> list[Cost]:
-            return [_cost(one, size, n_features, n_outputs, unit) for one in candidates]
+            met: list[Cost] = []
+            for candidates, share, n_trained in rounds:
+                each = [cost(one, int(share * size)) for one in candidates]
+                # Scores choose who enters later rounds: any distinct cost may be met each time.
+                met += _distinct(each) * n_trained if met else each
+            return met
 
         # The largest cost of a membership with a refit, of whichever candidate.
-        distinct = {cost.releases: [cost] for cost in costs(n_records)}
-        refits = distinct.values() if search.refit else [[]]
+        last = [cost(one, n_records) for one in rounds[-1][0]]
+        refits = [[one] for one in _distinct(last)] if search.refit else [[]]
         totals = []
         for membership, refit in itertools.product(memberships, refits):
             met = [cost for size in membership.elements() for cost in costs(size)]
@@ -150,8 +152,8 @@ def privacy_of(
         total, n_trainings = max(totals, key=lambda total: total[0].price()[0])
     assumptions = [
         SCORES,
-        f"{len(candidates)} candidates are trained on {n_splits} splits each. A record takes part "
-        f"in at most {n_trainings} of those trainings.",
+        f"{sum(n for *_, n in rounds)} candidates are trained on {n_splits} splits each. A record "
+        f"takes part in at most {n_trainings} of those trainings.",
         "The refit on all rows is counted as that of the candidate that makes the total largest."
         if search.refit
         else "There was no refit.",
@@ -163,7 +165,12 @@ def privacy_of(
     else:
         assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
         assumptions += [SORTED] * (unit == "group")
-    reading = {part for one in candidates for part in learning_parts(one)}
+    if len(rounds) > 1:
+        assumptions.append(
+            "Later rounds are counted as of all candidates that scores might have chosen. Every "
+            "class is assumed to occur."
+        )
+    reading = {part for one in rounds[0][0] for part in learning_parts(one)}
     if reading:
         assumptions.append(
             f"Steps before the estimator are fitted on the rows: {', '.join(sorted(reading))}. "
@@ -186,7 +193,8 @@ def total_privacy(
     *models : fitted estimators or PrivacyStatement
         Private models and statements, and estimators of scikit-learn that fit each private model
         in them once and keep it: pipelines, unions and column transformers, voting, one model per
-        class or target. Every private model inside is counted. `skdp.privacy_of` prices searches.
+        class or target. Every private model inside is counted. A fitted search of scikit-learn
+        costs as much as `skdp.privacy_of` says before its fit.
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated. None for the one that all of the models
         state.
@@ -238,6 +246,8 @@ def total_privacy(
     uncovered: dict[str, None] = {}
     n_seeded = 0
     for model in models:
+        if hasattr(model, "cv_results_"):
+            model = _price_after_fit(model, delta)
         with refusing(who):
             refuse_unknown_around(model)
         statements = _statements_in(model)
@@ -278,7 +288,27 @@ def _statements_in(model: object) -> list[PrivacyStatement]:
     return list({id(one): one for one in stated if isinstance(one, PrivacyStatement)}.values())
 
 
-# ---------------------------------------------------------------- candidates
+def _price_after_fit(search: BaseEstimator, delta: float | None) -> PrivacyStatement:
+    """Return the cost of a search, by the public shape of the rows that its refit states."""
+    best = last_step(getattr(search, "best_estimator_", None))
+    if not is_private_model(best):
+        raise ValueError(
+            f"total_privacy: this {type(search).__name__} has not refitted an estimator of skdp, "
+            "so the number of rows is not known. Price it by skdp.privacy_of."
+        )
+    n_outputs = len(best.classes_) if is_classifier(best) else None
+    if n_outputs is None and best.coef_.ndim > 1 and getattr(best, "quantiles", None) is None:
+        n_outputs = len(best.coef_)
+    shape = {"n_features": best.n_features_in_, "n_outputs": n_outputs}
+    n_rows, n_groups = best.privacy_.n_rows, best.privacy_.n_groups
+    return privacy_of(search, n_samples=n_rows, n_groups=n_groups, **shape, delta=delta)
+
+
+# ---------------------------------------------------------------- candidates and rounds
+
+
+def _distinct(costs: list[Cost]) -> list[Cost]:
+    return list({cost.releases: cost for cost in costs}.values())
 
 
 def _cost(
@@ -297,15 +327,16 @@ def _cost(
     return functools.reduce(operator.add, costs)
 
 
-def _candidates(search: BaseEstimator, n_outputs: int | None) -> list[BaseEstimator]:
-    """Return the candidates of a search, ValueError unless they follow from public facts."""
-    model = last_step(getattr(search, "estimator", None))
-    if type(search) not in (GridSearchCV, RandomizedSearchCV) or not is_private_model(model):
+def _require_known_fits(search: BaseEstimator, n_outputs: int | None, unit: str) -> None:
+    """Raise ValueError unless the fits of a search follow from public facts."""
+    kind, model = type(search), last_step(getattr(search, "estimator", None))
+    is_known = kind.__name__ in SEARCHES.split() and kind.__module__.startswith("sklearn.")
+    if not (is_known and is_private_model(model)):
         over = f" over {type(model).__name__}" * hasattr(search, "estimator")
         raise ValueError(
-            "which fits are made is known for GridSearchCV and RandomizedSearchCV of scikit-learn "
-            "over an estimator of skdp, or over a Pipeline that ends in one, got "
-            f"{type(search).__name__}{over}. A PrivacyBudget counts the fits of other tools, "
+            "which fits are made is known for GridSearchCV, RandomizedSearchCV and the halving "
+            "searches of scikit-learn over an estimator of skdp, or over a Pipeline that ends in "
+            f"one, got {kind.__name__}{over}. A PrivacyBudget counts the fits of other tools, "
             "total_privacy adds up fitted models, and plan() prices one fit."
         )
     if is_classifier(model) and n_outputs is None and model.classes is None:
@@ -313,17 +344,54 @@ def _candidates(search: BaseEstimator, n_outputs: int | None) -> list[BaseEstima
             "n_outputs is not known. Pass n_outputs, the number of classes, or declare "
             f"classes=[...] of {type(model).__name__}."
         )
-    if isinstance(search, GridSearchCV):
-        settings = ParameterGrid(search.param_grid)
-    elif is_integer(search.random_state):
-        several, seed = search.param_distributions, search.random_state
-        settings = ParameterSampler(several, search.n_iter, random_state=seed)
-    else:
+    if hasattr(search, "param_distributions") and not is_integer(search.random_state):
         raise ValueError(
             "candidates are drawn as the search is fitted. Set its random_state to an integer, so "
             "that they are known before. No noise depends on it."
         )
-    return [clone(search.estimator).set_params(**clone(values, safe=False)) for values in settings]
+    if unit == "group" and getattr(search, "resource", None) == "n_samples":
+        raise ValueError(
+            "this search trains on some of the rows first (resource='n_samples'), so the number of "
+            "groups in a training is not known. Use another resource, or GridSearchCV."
+        )
+
+
+def _rounds(
+    search: BaseEstimator, n_records: int, n_splits: int, n_outputs: int | None
+) -> list[tuple[list[BaseEstimator], float, int]]:
+    """Return candidates, share of the training rows and number of trained candidates by round.
+
+    The search is rehearsed without rows. Candidates and rounds do not depend on scores, other than
+    which candidates of the first round enter the later ones of successive halving.
+    """
+    estimator, resource = search.estimator, getattr(search, "resource", None)
+    kind, rows = type(estimator), np.arange(n_records)
+    untrained = type(kind.__name__, (kind,), {"fit": lambda self, X, y: self})
+    settings = {
+        "estimator": untrained(**estimator.get_params(deep=False)),
+        "scoring": lambda *of_nothing: 0.0,
+        "cv": [(rows, rows)] * (1 if resource is None else n_splits),
+        "refit": False,
+        "n_jobs": 1,
+        "verbose": 0,
+    }
+    done = type(search)(**{**search.get_params(deep=False), **settings})
+    # A halving search requires a number of rows that depends on the number of classes.
+    declared = np.asarray(getattr(last_step(estimator), "classes", None)).size
+    n_classes = n_outputs if is_integer(n_outputs) else declared
+    done.fit(rows[:, None], rows % max(n_classes, 1))
+    several = done.cv_results_["params"]
+    counts = getattr(done, "n_candidates_", [len(several)])
+    of_rows = resource in (None, "n_samples")
+    rounds = []
+    for n_trained, amount in zip(counts, getattr(done, "n_resources_", [n_records]), strict=True):
+        changed = {} if of_rows else {resource: amount}
+        candidates = [
+            clone(estimator).set_params(**clone(entry | changed, safe=False))
+            for entry in several[: counts[0]]
+        ]
+        rounds.append((candidates, amount / n_records if of_rows else 1.0, n_trained))
+    return rounds
 
 
 # ---------------------------------------------------------------- splits

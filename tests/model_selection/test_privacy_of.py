@@ -10,11 +10,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
     KFold,
     LeaveOneOut,
     PredefinedSplit,
@@ -46,6 +49,7 @@ ALPHAS = {"alpha": [0.1, 1.0]}
 SHAPE = {"n_samples": 400, "n_features": 5}
 SCALED = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE())
 READING = make_pipeline(StandardScaler(), FunctionTransformer(), RIDGE())
+OF_STEPS = {"resource": "max_iter", "max_resources": 20, "random_state": 0}
 BATCHES = GradientDescent(batch_size=30, sampling="poisson", max_iter=4)
 BLOCKS = ShuffledSGD(batch_size=100)
 UNSCALED = partial(skdp.DPRidge, scaling="none")
@@ -87,6 +91,30 @@ PRICES = {
         RandomizedSearchCV(RIDGE(), GRID, n_iter=3, cv=4, random_state=3),
         1.156150656820418,
     ),
+    "halving": (HalvingGridSearchCV(RIDGE(), GRID, random_state=0), 1.9093935196518321),
+    "halving, eliminating": (
+        HalvingGridSearchCV(RIDGE(), GRID, cv=3, min_resources=30, aggressive_elimination=True),
+        1.3482419421748904,
+    ),
+    "halving, smallest": (
+        HalvingGridSearchCV(LOGISTIC(), CS, cv=3, min_resources="smallest", factor=2),
+        3.7179384957161603,
+    ),
+    "halving of steps": (
+        HalvingGridSearchCV(RIDGE(), GRID, cv=2, refit=False, **OF_STEPS),
+        0.8739983940764671,
+    ),
+    # All three may be the one that went on to the second round.
+    "halving of budgets": (
+        HalvingGridSearchCV(
+            RIDGE(), {"epsilon": [0.1, 0.2, 1.0]}, cv=2, factor=3, min_resources=100
+        ),
+        together(0.1, 0.2, 1.0, 0.1, 0.2, 1.0, 1.0),
+    ),
+    "halving, random": (
+        HalvingRandomSearchCV(RIDGE(), GRID, cv=3, random_state=1),
+        1.3482419421748904,
+    ),
     "batches": (GridSearchCV(UNSCALED(solver=BATCHES), ALPHAS, cv=KFold(3)), 1.7275677475092204),
     "blocks": (GridSearchCV(UNSCALED(solver=BLOCKS), ALPHAS, cv=2), together(1.0, 1.0, 1.0)),
 }
@@ -101,24 +129,51 @@ def test_price_of_a_search(name):
     assert not hasattr(search, "cv_results_")
 
 
-def test_candidates_are_those_of_the_fit(regression):
-    search, fits = clone(PRICES["random"][0]), []
-    price = skdp.privacy_of(search, **SHAPE)
-    kept = skdp.DPRidge._keep
+# Scores can choose nothing that costs more than what they chose.
+EXACT = {
+    "random": clone(PRICES["random"][0]).set_params(refit=False),
+    "repeated": GridSearchCV(RIDGE(), ALPHAS, cv=RepeatedKFold(n_splits=3, n_repeats=2)),
+    "halving, one budget": HalvingGridSearchCV(RIDGE(), ALPHAS, cv=3, factor=2, random_state=0),
+    "halving of steps": HalvingGridSearchCV(
+        RIDGE(), ALPHAS, cv=2, factor=2, refit=False, **OF_STEPS
+    ),
+}
+CHOSEN = ["halving", "halving, random", "halving, eliminating", "halving of budgets"]
 
-    def counted(self, solution, fit):
-        fits.append(fit.statement.epsilon)
-        kept(self, solution, fit)
+
+@pytest.mark.parametrize("name", [*EXACT, *CHOSEN])
+def test_price_of_a_search_is_that_of_its_fits_on_one_record(name, regression):
+    search, (X, y), fits = clone(EXACT.get(name) or PRICES[name][0]), regression, []
+    price = skdp.privacy_of(search, **SHAPE)
+    fit = skdp.DPRidge.fit
+
+    def counted(self, X, y):
+        fits.append((set(X[:, 0]), fit(self, X, y).privacy_.epsilon))
+        return self
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(skdp.DPRidge, "_keep", counted)
-        search.fit(*regression)
-    # Of each candidate a record is in all but one of the fits, and the refit has the larger budget.
-    of_folds = [epsilon for fold in range(3) for epsilon in fits[fold:-1:4]]
-    assert price.epsilon == pytest.approx(together(*of_folds, 0.4), rel=1e-6)
+        patch.setattr(skdp.DPRidge, "fit", counted)
+        search.fit(X, y)
+    met = {tuple(epsilon for rows, epsilon in fits if value in rows) for value in X[:, 0]}
+    largest = max(together(*epsilons) for epsilons in met)
+    assert largest <= price.epsilon * (1 + 1e-6)
+    if name in EXACT:
+        assert largest == pytest.approx(price.epsilon, rel=1e-6)
+    n_candidates = len(search.cv_results_["params"])
+    assert f"{n_candidates} candidates are trained on {search.n_splits_} splits" in str(price)
     assert skdp.privacy_of(search, **SHAPE) == price
-    with pytest.raises(ValueError, match=r"RandomizedSearchCV is not known.*privacy_of prices"):
-        skdp.total_privacy(search)
+
+
+@pytest.mark.parametrize("name", ["grid", "scaler", "private scaler", "classifier", "halving"])
+def test_the_total_after_the_fit_is_the_price_before(name, regression, classification):
+    search = clone(PRICES[name][0])
+    X, y = classification if name == "classifier" else regression
+    price = skdp.privacy_of(search, **SHAPE)
+    assert skdp.total_privacy(search.fit(X, y)) == price
+    assert skdp.total_privacy(search, search) == skdp.total_privacy(price, price)
+    search.refit = False
+    with pytest.raises(ValueError, match=r"total_privacy: .*has not refitted.*privacy_of"):
+        skdp.total_privacy(clone(search).fit(X, y))
 
 
 def test_every_private_step_is_counted_or_refused():
@@ -172,6 +227,7 @@ def test_statement_of_a_search(regression, classification):
     ):  # fmt: skip
         assert said in text
     assert "There was no refit" in str(skdp.privacy_of(PRICES["no refit"][0], **SHAPE))
+    assert "Later rounds are counted as" in str(skdp.privacy_of(PRICES["halving"][0], **SHAPE))
     text = str(skdp.privacy_of(PRICES["scaler"][0], **SHAPE))
     assert "fitted on the rows: StandardScaler in 'standardscaler'. That is NOT" in text
     assert "DPStandardScaler" not in str(skdp.privacy_of(PRICES["private scaler"][0], **SHAPE))
@@ -264,7 +320,18 @@ NO_PRICE = [
     (GridSearchCV(RIDGE(), GRID), {"n_features": 9}, "n_samples must be at least 1.*got None"),
     (GridSearchCV(RIDGE(), GRID), {**SHAPE, "n_samples": 0}, "n_samples must be.*got 0"),
     (GridSearchCV(skdp.DPLogisticRegression(), CS, cv=KFold(2)), SHAPE, "n_outputs is not known"),
+    (HalvingGridSearchCV(skdp.DPLogisticRegression(), CS), SHAPE, "n_outputs is not known"),
+    (
+        HalvingGridSearchCV(skdp.DPLogisticRegression(), CS, cv=KFold(2)),
+        {**SHAPE, "n_outputs": "2"},
+        "n_classes must be at least 2, got '2'",
+    ),
     (RandomizedSearchCV(RIDGE(), GRID), SHAPE, "Set its random_state to an integer"),
+    (
+        HalvingRandomSearchCV(RIDGE(), GRID, random_state=np.random.RandomState(0)),
+        SHAPE,
+        "Set its random_state to an integer",
+    ),
     (Own(RIDGE(), GRID), SHAPE, "got Own over DPRidge.*PrivacyBudget"),
     (GridSearchCV(RIDGE(), GRID, cv=GroupKFold(3)), SHAPE, "GroupKFold.*PredefinedSplit"),
     (
@@ -302,6 +369,11 @@ NO_PRICE = [
         GridSearchCV(RIDGE(), GRID, cv=GroupKFold(4)),
         {"n_groups": 60, "n_features": 5},
         "number of groups.*PrivacyBudget",
+    ),
+    (
+        HalvingGridSearchCV(RIDGE(), GRID, cv=GroupKFold(4, shuffle=True)),
+        {"n_groups": 60, "n_features": 5},
+        "resource='n_samples'",
     ),
 ]
 
