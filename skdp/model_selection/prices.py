@@ -130,7 +130,7 @@ def privacy_of(
         memberships = memberships_of(splitter, n_records, unit)
         records = np.arange(n_records)
         n_splits = splitter.get_n_splits(records[:, None], None, records)
-        rounds = _rounds(search, n_records, n_splits, n_outputs)
+        rounds = _rounds(_rehearsed(search, n_records, n_splits, n_outputs), search, n_records)
         cost = functools.partial(_cost, n_features=n_features, n_outputs=n_outputs, unit=unit)
 
         @functools.cache
@@ -165,10 +165,10 @@ def privacy_of(
     else:
         assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
         assumptions += [SORTED] * (unit == "group")
-    if len(rounds) > 1:
+    if hasattr(search, "resource"):
         assumptions.append(
             "Later rounds are counted as of all candidates that scores might have chosen. Every "
-            "class is assumed to occur."
+            "class is assumed to occur, because the number of rounds depends on that of classes."
         )
     reading = {part for one in rounds[0][0] for part in learning_parts(one)}
     if reading:
@@ -301,7 +301,15 @@ def _price_after_fit(search: BaseEstimator, delta: float | None) -> PrivacyState
         n_outputs = len(best.coef_)
     shape = {"n_features": best.n_features_in_, "n_outputs": n_outputs}
     n_rows, n_groups = best.privacy_.n_rows, best.privacy_.n_groups
-    return privacy_of(search, n_samples=n_rows, n_groups=n_groups, **shape, delta=delta)
+    price = privacy_of(search, n_samples=n_rows, n_groups=n_groups, **shape, delta=delta)
+    rehearsed = _rehearsed(search, n_rows or n_groups, search.n_splits_, n_outputs)
+    if _schedule(search) != _schedule(rehearsed):
+        raise ValueError(
+            f"total_privacy: this {type(search).__name__} has not made the fits that are expected. "
+            "It was changed after its fit, or a class did not occur. Count the fits by a "
+            "PrivacyBudget."
+        )
+    return price
 
 
 # ---------------------------------------------------------------- candidates and rounds
@@ -356,13 +364,13 @@ def _require_known_fits(search: BaseEstimator, n_outputs: int | None, unit: str)
         )
 
 
-def _rounds(
+def _rehearsed(
     search: BaseEstimator, n_records: int, n_splits: int, n_outputs: int | None
-) -> list[tuple[list[BaseEstimator], float, int]]:
-    """Return candidates, share of the training rows and number of trained candidates by round.
+) -> BaseEstimator:
+    """Return a search that was fitted without rows.
 
-    The search is rehearsed without rows. Candidates and rounds do not depend on scores, other than
-    which candidates of the first round enter the later ones of successive halving.
+    Candidates and rounds do not depend on scores, other than which candidates of the first round
+    enter the later ones of successive halving.
     """
     estimator, resource = search.estimator, getattr(search, "resource", None)
     kind, rows = type(estimator), np.arange(n_records)
@@ -379,18 +387,31 @@ def _rounds(
     # A halving search requires a number of rows that depends on the number of classes.
     declared = np.asarray(getattr(last_step(estimator), "classes", None)).size
     n_classes = n_outputs if is_integer(n_outputs) else declared
-    done.fit(rows[:, None], rows % max(n_classes, 1))
-    several = done.cv_results_["params"]
-    counts = getattr(done, "n_candidates_", [len(several)])
+    return done.fit(rows[:, None], rows % max(n_classes, 1))
+
+
+def _schedule(done: BaseEstimator) -> list[tuple[int, int | None]]:
+    """Return the number of candidates, and the resources of each, by round of a fitted search."""
+    counts = getattr(done, "n_candidates_", [len(done.cv_results_["params"])])
+    return list(zip(counts, getattr(done, "n_resources_", [None]), strict=True))
+
+
+def _rounds(
+    done: BaseEstimator, search: BaseEstimator, n_records: int
+) -> list[tuple[list[BaseEstimator], float, int]]:
+    """Return candidates, share of the training rows and number of trained candidates by round."""
+    several, schedule = done.cv_results_["params"], _schedule(done)
+    resource = getattr(search, "resource", None)
     of_rows = resource in (None, "n_samples")
     rounds = []
-    for n_trained, amount in zip(counts, getattr(done, "n_resources_", [n_records]), strict=True):
+    for n_trained, amount in schedule:
         changed = {} if of_rows else {resource: amount}
         candidates = [
-            clone(estimator).set_params(**clone(entry | changed, safe=False))
-            for entry in several[: counts[0]]
+            clone(search.estimator).set_params(**clone(entry | changed, safe=False))
+            for entry in several[: schedule[0][0]]
         ]
-        rounds.append((candidates, amount / n_records if of_rows else 1.0, n_trained))
+        share = amount / n_records if amount and of_rows else 1.0
+        rounds.append((candidates, share, n_trained))
     return rounds
 
 

@@ -176,6 +176,18 @@ def test_the_total_after_the_fit_is_the_price_before(name, regression, classific
         skdp.total_privacy(clone(search).fit(X, y))
 
 
+def test_a_search_that_made_other_fits_than_expected_has_no_total(classification):
+    X, y = classification
+    of_four = LOGISTIC(classes=[0, 1, 2, 3])
+    halving = HalvingGridSearchCV(of_four, CS, cv=KFold(2), min_resources="smallest", factor=2)
+    # Two classes do not occur, so the search begins with fewer rows and makes one round more.
+    changed = GridSearchCV(LOGISTIC(), {"C": [0.1, 1.0]}, cv=KFold(2)).fit(X, y)
+    changed.param_grid = {"C": [0.1]}
+    for search in (halving.fit(X[:30], y[:30]), changed):
+        with pytest.raises(ValueError, match=r"fits that are expected.*PrivacyBudget"):
+            skdp.total_privacy(search)
+
+
 def test_every_private_step_is_counted_or_refused():
     """Of two folds a record is in one fit, whose steps compose as those of `total_privacy`."""
 
