@@ -189,7 +189,7 @@ class PrivateEstimator(BaseEstimator):
                 # A fit without a solver makes no choices of its own.
                 rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
                 settled = prepared.plan, prepared.stages, public, prepared.problem
-                is_shown = getattr(self, "verbose", 0) and not parts.is_charged()
+                is_shown = getattr(self, "verbose", 0) and not compiled.is_quiet.get()
                 with _reporting(self._who, prepared.plan) if is_shown else nullcontext() as show:
                     solution = run(*settled, source, drawn_from, rng, show)
                 user_warnings.warn_unless_converged(self._who, solution, public)

@@ -35,7 +35,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _is_on = os.environ.get(SWITCH, "auto").strip().lower() not in ("never", "0", "off", "false")
 _is_loaded = False
-_is_quiet = ContextVar("_is_quiet", default=False)
+is_quiet = ContextVar("is_quiet", default=False)
 
 
 class Loop:
@@ -116,7 +116,7 @@ def _announce_compilations() -> None:
     def announce(_: object, event: Any) -> None:
         function = event.data["dispatcher"].py_func
         is_large = (function.__module__, function.__name__) in ANNOUNCED
-        if is_large and sys.__stderr__ and not _is_quiet.get():
+        if is_large and sys.__stderr__ and not is_quiet.get():
             # Not `sys.stderr`, which audits of fits compare: this depends on earlier fits.
             with suppress(OSError, ValueError):
                 print(ANNOUNCEMENT, file=sys.__stderr__, flush=True)
@@ -127,12 +127,12 @@ def _announce_compilations() -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Announce no compilation in the block: it would show which candidate a search has drawn."""
-    token = _is_quiet.set(True)
+    """Show no compilation and no step: they would show which candidate a search has drawn."""
+    token = is_quiet.set(True)
     try:
         yield
     finally:
-        _is_quiet.reset(token)
+        is_quiet.reset(token)
 
 
 def or_numpy(by_loops: Function) -> Function:

@@ -193,7 +193,7 @@ def _fit_of_sample(model: Any, sample: PublicSample, rows: Array) -> Any:
     if sample.targets is None:
         raise ValueError("prior: the PublicSample has no targets; give it some, as in y=targets.")
     plain = clone(model).set_params(
-        prior=None, epsilon=math.inf, solver="auto", scaling="auto", privacy=Privacy()
+        prior=None, epsilon=math.inf, solver="auto", scaling="auto", privacy=Privacy(), verbose=0
     )
     with (  # the sample is public: an audit records neither draws nor reads of its fit
         parts.charged_as_a_whole(),

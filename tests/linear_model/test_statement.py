@@ -95,6 +95,10 @@ def test_steps_are_printed(capsys, regression, monkeypatch):
         "[DPRidge] estimating second moments, 2 of 5",
     ]
     assert steps[-1].endswith("5 of 5"), "each kind of step is printed once"
+    prior = skdp.PublicSample(regression[0][:50], y=regression[1][:50])
+    skdp.DPRidge(prior=prior, verbose=1).fit(*regression)
+    printed = capsys.readouterr().out
+    assert printed.count(", 1 of ") == 2, "the fits of the slope and the difference"
 
 
 def test_a_bar_of_tqdm_shows_steps(capsys, regression):
