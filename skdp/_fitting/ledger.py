@@ -209,7 +209,7 @@ def _statement_in(line: Line) -> PrivacyStatement:
     except (KeyError, TypeError, ValueError) as error:
         raise PrivacyBudgetError(
             f"Line {line.number} of the ledger, by skdp {line.entry['skdp']}, cannot be read by "
-            f"skdp {__version__}: {error} Use the newer version. Nothing was released."
+            f"skdp {__version__}: {error} Use the version that wrote it. Nothing was released."
         ) from error
 
 

@@ -538,12 +538,15 @@ class OnBlock(EventWrapper):
         check_field(self, "block", 0 <= self.block < n_blocks, f"lie in [0, {n_blocks})")
 
     @property
-    def share(self) -> float:
-        """Share of the rows that the block holds. 1 if it has a name, and its size is not known."""
-        cuts = self.partition.cuts
-        if cuts is None or isinstance(self.block, str):
-            return 1 / (self.partition.n_blocks or 1)
-        return (cuts[self.block + 1] - cuts[self.block]) / max(1, cuts[-1] - cuts[0])
+    def innermost(self) -> OnBlock:
+        """The event on a block of the last division, if a block is itself divided."""
+        return self.event.innermost if isinstance(self.event, OnBlock) else self
+
+    def moved(self, block: int) -> OnBlock:
+        """Return the same event on another block of the last division."""
+        if isinstance(self.event, OnBlock):
+            return replace(self, event=self.event.moved(block))
+        return replace(self, block=block)
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
         for part, count in self.event.flattened():

@@ -4,9 +4,9 @@ import html
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Self, cast
 
 from skdp._numbers import require
 from skdp.accounting.events import (
@@ -191,15 +191,15 @@ class PrivacyStatement:
         Returns
         -------
         dict
-            The attributes by their names, and "mu".
+            The attributes by their names, and "mu". A release that differs from an earlier one only
+            by its block is ``{"like": position, "block": number}``, with the position of that one.
         """
         return {
-            **{item.name: plain(getattr(self, item.name)) for item in fields(self)},
+            **{
+                name: list(_written(self.releases)) if name == "releases" else plain(value)
+                for name, value in vars(self).items()
+            },
             "mu": plain(self.mu),
-            "releases": [
-                {name: plain(value) for name, value in vars(record).items()}
-                for record in self.releases
-            ],
         }
 
     @property
@@ -240,11 +240,7 @@ class PrivacyStatement:
             for item in fields(cls)
             if item.name in stated and item.name != "releases"
         }
-        releases = tuple(
-            ReleaseRecord(*(from_plain(record[item.name]) for item in fields(ReleaseRecord)))
-            for record in stated["releases"]
-        )
-        return cls(**values, releases=releases)
+        return cls(**values, releases=_read(stated["releases"]))
 
     def to_json(self, **options: Any) -> str:
         """Return the statement as JSON text.
@@ -314,6 +310,35 @@ class PrivacyStatement:
             for label, texts in self._facts()
         )
         return f"<table>{rows}</table>"
+
+
+def _written(records: Iterable[ReleaseRecord]) -> Iterator[dict[str, Plain]]:
+    """Yield plain releases. Of a pass over blocks only the first one is written with the cuts."""
+    known: dict[ReleaseRecord, int] = {}
+    for number, record in enumerate(records):
+        if isinstance(record.event, OnBlock) and isinstance(record.event.innermost.block, int):
+            first = known.setdefault(replace(record, event=record.event.moved(0)), number)
+            if first < number:
+                yield {"like": first, "block": record.event.innermost.block}
+                continue
+        yield {name: plain(value) for name, value in vars(record).items()}
+
+
+def _read(releases: Iterable[Mapping[str, Any]]) -> tuple[ReleaseRecord, ...]:
+    """Return the releases that `_written` turned into plain objects."""
+    records: list[ReleaseRecord] = []
+    try:
+        for entry in releases:
+            if "like" in entry:
+                first = records[entry["like"]]
+                moved = cast(OnBlock, first.event).moved(entry["block"])
+                records.append(replace(first, event=moved))
+            else:
+                values = (from_plain(entry[item.name]) for item in fields(ReleaseRecord))
+                records.append(ReleaseRecord(*values))
+    except (LookupError, AttributeError):
+        raise ValueError("a privacy statement has a release that lacks an entry.") from None
+    return tuple(records)
 
 
 def _in_lines(texts: Sequence[str]) -> str:

@@ -12,12 +12,19 @@ from replays import ASKED_BY
 from skdp.accounting import (
     Adjacency,
     Composed,
+    Cost,
     Gaussian,
     Laplace,
     PoissonSampled,
     price,
 )
-from skdp.solvers import GradientDescent, available, get_solver
+from skdp.solvers import (
+    AdaptiveShuffledSGD,
+    GradientDescent,
+    ShuffledSGD,
+    available,
+    get_solver,
+)
 
 MODELS = [
     *(skdp.DPLogisticRegression(solver=name, scaling="none") for name in sorted(available())),
@@ -50,6 +57,19 @@ def test_there_and_back(model):
         assert again.epsilon_at(statement.delta) == statement.epsilon_at(statement.delta)
 
 
+@pytest.mark.parametrize("solver", [ShuffledSGD, AdaptiveShuffledSGD])
+def test_a_pass_writes_its_cuts_only_once(solver):
+    """The text grows with the number of blocks, not with its square, and keeps every release."""
+    model = skdp.DPRidge(solver=solver(max_iter=400))
+    statements = model.plan(20_000, 3), model.set_params(solver__max_iter=800).plan(20_000, 3)
+    smaller, larger = (statement.to_json() for statement in statements)
+    assert len(smaller) < len(larger) < 2.1 * len(smaller)
+    assert len(larger) < 100 * len(statements[1].releases)
+    assert skdp.PrivacyStatement.from_json(larger) == statements[1]
+    both = Cost.of(statements[1]) + Cost.of(statements[1])
+    assert skdp.PrivacyStatement.from_json(both.statement().to_json()) == both.statement()
+
+
 def without(name):
     return lambda stated: stated.pop(name)
 
@@ -66,6 +86,8 @@ def with_event(**changes):
         (with_event(type="PosixPath"), "unknown type of event, 'PosixPath'"),
         (with_event(type="walk"), "unknown type of event, 'walk'"),
         (with_event(more=1), "Gaussian with other fields"),
+        (lambda stated: stated["releases"].insert(0, {"like": 0, "block": 0}), "lacks an entry"),
+        (lambda stated: stated["releases"][0].pop("kind"), "lacks an entry"),
     ],
 )
 def test_what_is_no_statement_is_refused(change, message):

@@ -196,7 +196,7 @@ def test_a_line_of_a_newer_version(file, monkeypatch, capsys):
     """Its event is not known here: nothing is priced without it."""
     charge(opened(file))
     monkeypatch.delitem(interchange._KNOWN, "Gaussian")
-    with pytest.raises(skdp.PrivacyBudgetError, match=r"Line 3 of the ledger, by skdp .*newer"):
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"Line 3 of the ledger, by skdp .*wrote"):
         charge(opened(file))
     assert ledger_command("verify", file) == 1
 
