@@ -17,19 +17,19 @@ ROOT = Path(__file__).parents[1]
 SKDP = read_package(ROOT / "skdp")
 
 LIMITS = {
-    "files": 133,
-    "code lines": 22_177,
-    "uses of Any": 292,
-    "numeric constants": 386,
-    "numeric literals": 983,
-    "code lines of tests": 26_260,
+    "files": 128,
+    "code lines": 21_030,
+    "uses of Any": 275,
+    "numeric constants": 370,
+    "numeric literals": 928,
+    "code lines of tests": 25_290,
     "code lines of benchmarks": 6_480,
-    "imports, % of code": 9.0,
+    "imports, % of code": 9.1,
     "longest internal parameter list": 8,
 }
 MOST_CLASSES = 12
 # Calls depend on the noise of a fit, by some hundreds.
-FIRST_FIT = {"files": 68, "functions": 732, "calls": 11_600, "frames": 26}
+FIRST_FIT = {"files": 65, "functions": 716, "calls": 11_300, "frames": 21}
 
 
 @pytest.fixture(scope="module")
