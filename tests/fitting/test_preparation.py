@@ -58,7 +58,7 @@ def test_different_values_have_different_keys():
     "value",
     [len, lambda x: x, Box, OwnSolver(), np.array([None]), {"f": np.mean}, [object()],
      np.zeros(10**6)],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_functions_and_other_objects_have_no_key(value):
     with pytest.raises(TypeError, match="is no key"):
