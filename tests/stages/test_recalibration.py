@@ -19,20 +19,21 @@ from skdp._stages.calibration import (
     SHARE,
     SHIFT_STD,
     SLOPE_STD,
+    CalibrationPrior,
     Recalibration,
 )
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import ElasticNet, Logistic, Multinomial, Problem
 from skdp.solvers import get_solver
 
-WIDE = Recalibration(np.array([1.0, 0.0]), np.array([30.0, 30.0]), clip_norm=1e4)
-USUAL = Recalibration(np.array([0.9, 0.0]), np.array([SLOPE_STD, SHIFT_STD]), clip_norm=5.0)
+WIDE = CalibrationPrior(np.array([1.0, 0.0]), np.array([30.0, 30.0]), clip_norm=1e4)
+USUAL = CalibrationPrior(np.array([0.9, 0.0]), np.array([SLOPE_STD, SHIFT_STD]), clip_norm=5.0)
 N, D = 400, 3
 
 
-def recalibrated(oracle, coef, stage=WIDE):
+def recalibrated(oracle, coef, expected=WIDE):
     """What the stage makes of this parameter."""
-    return stage.run(oracle, Solution(coef, 1)).coef
+    return Recalibration(expected).run(oracle, Solution(coef, 1)).coef
 
 
 def setting(loss, strength, fit_intercept, rng, certainty=1.0):

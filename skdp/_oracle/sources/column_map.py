@@ -31,6 +31,8 @@ class Columns:
         Finite.
     scale : array of shape (n_columns,)
         Positive and finite.
+    skewness : array of shape (n_columns,), default=None
+        Estimated from the values within the range. None if it was not estimated.
     may_be_constant : array of bool of shape (n_columns,), default=None
         Columns that, given the noise, may have only one value. None if none was searched for.
     """
@@ -39,6 +41,7 @@ class Columns:
     high: Array
     centre: Array
     scale: Array
+    skewness: Array | None = None
     may_be_constant: Mask | None = None
 
     def __post_init__(self) -> None:

@@ -174,6 +174,7 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
     held = seen.sum(axis=1, keepdims=True)
     seen = np.divide(seen, held, out=shapes.copy(), where=held > 0)
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
+    skewness = _moment(seen, seen_mean, 3) / seen_size**3
     bin_width = bins.ranges.width / bins.shares.shape[1]
     mean = offset + unit * (mean + (seen_mean - expected_mean) * bin_width)
     # Next to a common value, the posterior resolves a size that is small in a bin. What lies in
@@ -188,7 +189,7 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
     start, stop = (offset[:, None] + unit[:, None] * one for one in (edges.low, edges.high))
     low = np.minimum(low, np.min(start, axis=1, where=out, initial=np.inf))
     high = np.maximum(high, np.max(stop, axis=1, where=out, initial=-np.inf))
-    return Columns(low, high, mean, size)
+    return Columns(low, high, mean, size, skewness)
 
 
 def _expected(
