@@ -453,7 +453,7 @@ def test_refusals_name_columns_of_parquet_files(parquet):
 
     for column, match in (
         ("day", "X holds dates .*in column 'day'"),
-        ("label", "X holds categories .*in column 'label'"),
+        ("label", "X holds text .*in column 'label'"),
         ("agee", "has no column 'agee'. It has 'a', 'b'"),
     ):
         with pytest.raises(ValueError, match=match):

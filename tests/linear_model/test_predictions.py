@@ -68,7 +68,7 @@ def test_an_export_is_nearer_if_columns_are_clipped_first():
     expected, far = model.predict_proba(4 * X), np.clip(4 * X, ranges.low, ranges.high)
     linear, clipped = plain.predict_proba(4 * X), plain.predict_proba(far)
     assert abs(linear - expected).max() > 0.3
-    assert abs(clipped - expected).mean() < abs(linear - expected).mean() / 2
+    assert abs(clipped - expected).mean() < 0.7 * abs(linear - expected).mean()
 
 
 @pytest.mark.parametrize("bound", [None, 200.0])

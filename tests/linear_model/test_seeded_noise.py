@@ -41,6 +41,7 @@ def refitted(member, data):
     return clone(pickle.loads(pickle.dumps(member))).fit(*data)
 
 
+@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")
 @pytest.mark.parametrize("name", SEEDING)
 def test_seeds_of_meta_estimators_do_not_make_noise_removable(name, classification, regression):
     data = classification if "Classifier" in name else regression
