@@ -18,11 +18,11 @@ SKDP = read_package(ROOT / "skdp")
 
 LIMITS = {
     "files": 128,
-    "code lines": 21_075,
+    "code lines": 21_095,
     "uses of Any": 276,
     "numeric constants": 369,
     "numeric literals": 929,
-    "code lines of tests": 25_340,
+    "code lines of tests": 25_360,
     "code lines of benchmarks": 6_480,
     "imports, % of code": 9.1,
     "longest internal parameter list": 8,

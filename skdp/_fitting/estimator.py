@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -459,7 +460,7 @@ def _reporting(who: str, plan: Plan) -> Iterator[Callable[[str], None]]:
     planned = {_step(entry.kind) for entry in plan.entries}
     of = "" if plan.adaptive else f" of {len(planned)}"
     total = None if plan.adaptive else sum(entry.count for entry in plan.entries)
-    has_bar = importlib.util.find_spec("tqdm") is not None
+    has_bar = sys.stderr is not None and importlib.util.find_spec("tqdm") is not None
     seen: dict[str, int] = {}
 
     def show(kind: str) -> None:
@@ -502,7 +503,8 @@ def _frozen(value: Any) -> Hashable:
         return kind, frozenset(map(_frozen, value))
     if kind is dict:
         return kind, *((_frozen(name), _frozen(inside)) for name, inside in value.items())
-    if kind.__module__.partition(".")[0] == "skdp" and hasattr(value, "__dict__"):
+    is_own = kind.__module__.partition(".")[0] == "skdp" and hasattr(value, "__dict__")
+    if is_own and not isinstance(value, tuple):
         return kind, _frozen(vars(value))
     raise TypeError(f"{kind.__name__} is no key.")
 

@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -330,13 +331,14 @@ def _read(releases: Iterable[Mapping[str, Any]]) -> tuple[ReleaseRecord, ...]:
     try:
         for entry in releases:
             if "like" in entry:
-                first = records[entry["like"]]
-                moved = cast(OnBlock, first.event).moved(entry["block"])
+                number, block = map(operator.index, (entry["like"], entry["block"]))
+                first = records[number if number >= 0 else len(records)]
+                moved = cast(OnBlock, first.event).moved(block)
                 records.append(replace(first, event=moved))
             else:
                 values = (from_plain(entry[item.name]) for item in fields(ReleaseRecord))
                 records.append(ReleaseRecord(*values))
-    except (LookupError, AttributeError):
+    except (LookupError, AttributeError, TypeError):
         raise ValueError("a privacy statement has a release that lacks an entry.") from None
     return tuple(records)
 

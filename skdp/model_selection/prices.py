@@ -303,11 +303,24 @@ def _price_after_fit(search: BaseEstimator, delta: float | None) -> PrivacyState
     n_rows, n_groups = best.privacy_.n_rows, best.privacy_.n_groups
     price = privacy_of(search, n_samples=n_rows, n_groups=n_groups, **shape, delta=delta)
     rehearsed = _rehearsed(search, n_rows or n_groups, search.n_splits_, n_outputs)
-    if _schedule(search) != _schedule(rehearsed):
+    tried, known = (done.cv_results_["params"] for done in (rehearsed, search))
+    records = np.zeros(n_rows or n_groups)
+    splitter = check_cv(search.cv, [0, 1], classifier=is_classifier(search.estimator))
+    chosen = clone(search.estimator).set_params(**clone(search.best_params_, safe=False))
+    unit = best.privacy_.unit
+    of_best = _cost(last_step(chosen), len(records), best.n_features_in_, n_outputs, unit)
+    is_as_planned = (
+        search.refit
+        and _schedule(search) == _schedule(rehearsed)
+        and known[: _schedule(search)[0][0]] == tried[: _schedule(rehearsed)[0][0]]
+        and search.n_splits_ == splitter.get_n_splits(records[:, None], None, records)
+        and set(best.privacy_.releases) <= set(of_best.releases)
+    )
+    if not is_as_planned:
         raise ValueError(
             f"total_privacy: this {type(search).__name__} has not made the fits that are expected. "
-            "It was changed after its fit, or a class did not occur. Count the fits by a "
-            "PrivacyBudget."
+            "It was changed after its fit, had weights or an offset, or a class did not occur. "
+            "Count the fits by a PrivacyBudget."
         )
     return price
 

@@ -87,6 +87,8 @@ def with_event(**changes):
         (with_event(type="walk"), "unknown type of event, 'walk'"),
         (with_event(more=1), "Gaussian with other fields"),
         (lambda stated: stated["releases"].insert(0, {"like": 0, "block": 0}), "lacks an entry"),
+        (lambda stated: stated["releases"].append({"like": -1, "block": 0}), "lacks an entry"),
+        (lambda stated: stated["releases"].append({"like": 0, "block": None}), "lacks an entry"),
         (lambda stated: stated["releases"][0].pop("kind"), "lacks an entry"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 from scipy import sparse
 
 import skdp
+from skdp._oracle import compiled
 from skdp._oracle.sources import memory
 
 # Limits from less than a copy of X, over those around what is reserved, to ample.
@@ -82,13 +83,22 @@ def test_a_fit_that_lacks_memory_costs_nothing(n_rows, is_sparse, limits, thread
         assert (found[0], found[-1]) == ("refused 0", "fitted 1")
 
 
-def test_threads_that_cannot_be_started(monkeypatch):
-    """The one that waits for the others does not wait for ever."""
+@pytest.fixture
+def two_threads(monkeypatch):
     library = SimpleNamespace(
         info=lambda: [{"num_threads": 2}], limit=lambda limits: contextlib.nullcontext()
     )
     loaded = SimpleNamespace(select=lambda user_api: library)
     monkeypatch.setattr(memory, "_controller", lambda: loaded)
+
+
+def test_threads_show_no_compilations_of_a_search(two_threads):
+    with compiled.quiet(), memory.row_threads() as spread:
+        assert list(spread(lambda _: compiled.is_quiet.get(), range(4))) == [True] * 4
+
+
+def test_threads_that_cannot_be_started(monkeypatch, two_threads):
+    """The one that waits for the others does not wait for ever."""
     start, started = threading.Thread.start, []
 
     def failing(self):

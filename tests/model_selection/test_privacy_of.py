@@ -181,9 +181,16 @@ def test_a_search_that_made_other_fits_than_expected_has_no_total(classification
     of_four = LOGISTIC(classes=[0, 1, 2, 3])
     halving = HalvingGridSearchCV(of_four, CS, cv=KFold(2), min_resources="smallest", factor=2)
     # Two classes do not occur, so the search begins with fewer rows and makes one round more.
-    changed = GridSearchCV(LOGISTIC(), {"C": [0.1, 1.0]}, cv=KFold(2)).fit(X, y)
-    changed.param_grid = {"C": [0.1]}
-    for search in (halving.fit(X[:30], y[:30]), changed):
+    grid, weights = GridSearchCV(LOGISTIC(), {"C": [0.1, 1.0]}, cv=KFold(3)), np.ones(len(y))
+    changed = [clone(grid).fit(X, y) for _ in range(4)]
+    for search, (name, value) in zip(
+        changed,
+        {"param_grid": {"C": [0.1]}, "cv": 2, "refit": False, "estimator__epsilon": 0.1}.items(),
+        strict=True,
+    ):
+        search.set_params(**{name: value})
+    weighted = clone(grid).fit(X, y, sample_weight=weights)
+    for search in (halving.fit(X[:30], y[:30]), weighted, *changed):
         with pytest.raises(ValueError, match=r"fits that are expected.*PrivacyBudget"):
             skdp.total_privacy(search)
 

@@ -19,6 +19,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp._oracle import compiled
 from skdp._oracle.noise import NoiseSource
 from skdp._oracle.sources import row_blocks
 from skdp._oracle.sources.base import (
@@ -315,7 +316,8 @@ def row_threads(most_parts: int = MOST_THREADS) -> Iterator[Map]:
             with np.errstate(all="ignore"):
                 yield map
             return
-        with ThreadPoolExecutor(n_threads) as pool:
+        is_quiet = compiled.is_quiet  # which threads do not inherit
+        with ThreadPoolExecutor(n_threads, "", is_quiet.set, (is_quiet.get(),)) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
             together = threading.Barrier(n_threads)
             try:
