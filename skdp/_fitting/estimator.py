@@ -46,7 +46,7 @@ MAX_PLANS = 64
 LARGEST_IN_KEYS = 10_000  # entries of an array
 _plans: dict[Hashable, Prepared] = {}
 
-# What `verbose` calls releases other than by their kind.
+# Names by which `verbose` shows releases. Others are shown by their kind.
 STEPS = {
     **dict.fromkeys(("magnitudes", "histograms", "table"), "column ranges"),
     "gram": "second moments",

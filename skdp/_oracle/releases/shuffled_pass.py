@@ -39,7 +39,7 @@ class ShuffledPass(base.Release):
     *Sensitivity.* Under both relations a record keeps its number, and with the coins of the order
     fixed also its place: one step's gradient moves, by at most ``clip_norm`` under zero-out and
     twice that under replace-one (`GradientSum`), and no other. *Cost.* Each step is a local
-    randomiser of a single record, so the secret order makes for amplification by shuffling
+    randomiser of a single record, so the secret order amplifies privacy by shuffling
     (Feldman, McMillan, Talwar 2021, Thm 3.1): that is `Shuffled`. The cost of a single step
     (parallel composition, with the coins fixed) is charged if it is smaller.
     *Rounding.* Sums are put on a grid, and noise is a multiple of that grid, added exactly: see

@@ -177,8 +177,8 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
     skewness = _moment(seen, seen_mean, 3) / seen_size**3
     bin_width = bins.ranges.width / bins.shares.shape[1]
     mean = offset + unit * (mean + (seen_mean - expected_mean) * bin_width)
-    # Next to a common value, the posterior resolves a size that is small in a bin. What lies in
-    # other bins adds to its square, as to that of the bins.
+    # Next to a common value, the size of the posterior may be far below the width of a bin. The
+    # spread of the values in other bins adds to its square.
     added = (seen_size**2 - expected_size**2) * bin_width**2
     size = unit * np.sqrt(np.maximum(size**2 + added, (size * seen_size / expected_size) ** 2))
     if not centred:

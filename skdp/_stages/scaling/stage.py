@@ -174,7 +174,7 @@ class ScalingStage(OptionalStage):
             targets = Columns(
                 low, high, centre, np.maximum(high - centre, centre - low) / TARGET_RANGE
             )
-        # From the middle of a wide range, short gradients of quantiles lead too slowly to targets.
+        # Gradients of quantile losses are short, and too slow from the middle of a wide range.
         is_limit = problem.loss.degree == 1
         counts_targets = is_regression(problem) and (targets is None or is_limit)
         wanted = columns is None, counts_targets
